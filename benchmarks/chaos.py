@@ -49,7 +49,7 @@ storage = "{storage}"
 lease = 5
 timeout = 20
 [budget]
-rounds = {rounds}
+evaluations = {rounds}
 [failure]
 stop_after = 1000000
 [parameters.x]

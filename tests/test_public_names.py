@@ -10,9 +10,12 @@ from pathlib import Path
 
 import noregret.names
 from noregret.cli import _parser
-from noregret.integrations.optuna import NoRegretSampler
+from noregret.comparison import Comparison, catoni_sequence, median_sequence
+from noregret.integrations import trackers
+from noregret.integrations.optuna import NoRegretPruner, NoRegretSampler
 from noregret.integrations.sklearn import NoRegretSearchCV
 from noregret.optimizer import Plots
+from noregret.tune.service.client import Connection
 
 FILE = Path(__file__).parent / "public_names.txt"
 
@@ -20,12 +23,16 @@ FILE = Path(__file__).parent / "public_names.txt"
 def described():
     """One line for each name, method and command, with the names of its parameters."""
     found = {name: getattr(noregret, name) for name in noregret.names.__all__}
-    found |= {its.__name__: its for its in (NoRegretSampler, NoRegretSearchCV, Plots)}
+    found |= {its.__name__: its for its in (NoRegretPruner, NoRegretSampler, NoRegretSearchCV, Plots, Connection)}
+    found |= {f"comparison.{its.__name__}": its for its in (Comparison, catoni_sequence, median_sequence)}
+    found |= {f"trackers.{its.__name__}": its for its in (trackers.mlflow, trackers.tensorboard, trackers.wandb)}
     del found["OptimizerConfig"]  # its fields are the parts of the Optimizer, which may change with it
     lines = [line for name, thing in found.items() if callable(thing) for line in _lines(name, thing)]
     for module in ("algorithms", "problems"):
         builders = ((name, getattr(found[module], name)) for name in found[module].__all__)
         lines += [_line(f"{module}.{name}", builder) for name, builder in builders if callable(builder)]
+    bounds = inspect.getmembers(noregret.bounds, lambda thing: _module(thing) == "noregret.bounds")
+    lines += [line for name, thing in bounds if name[0] != "_" for line in _lines(f"bounds.{name}", thing)]
     return sorted(lines + _commands())
 
 

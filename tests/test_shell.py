@@ -65,7 +65,7 @@ def test_the_optimizer_says_what_it_has_fitted(caplog):
 STUDY = """
 command = ["echo", "{x}"]
 [budget]
-rounds = 1
+evaluations = 1
 [parameters.x]
 type = "int"
 low = 1

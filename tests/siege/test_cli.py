@@ -25,7 +25,7 @@ from noregret.tune.study.reading import load
 )
 def test_whatever_a_command_does_now_and_then_the_study_goes_on(tmp_path, script, failure):
     once = f"if mkdir once 2>/dev/null; then {script}; else echo $0; fi"
-    study = written(tmp_path, ["sh", "-c", once, "{x}", "{n}"], budget="rounds = 3", name="t.toml")
+    study = written(tmp_path, ["sh", "-c", once, "{x}", "{n}"], budget="evaluations = 3", name="t.toml")
     study.write_text(study.read_text().replace("timeout = 20", "timeout = " + ("2" if "60" in script else "20")))
     assert main(["tune", str(study)]) == 0
     first, *others = records_of(study)
@@ -35,7 +35,7 @@ def test_whatever_a_command_does_now_and_then_the_study_goes_on(tmp_path, script
 
 @pytest.mark.slow
 def test_a_full_output_is_an_error_and_loses_nothing(tmp_path):
-    study = written(tmp_path, budget="rounds = 3")
+    study = written(tmp_path, budget="evaluations = 3")
     run = ["run", "random", "--problem", "branin", "--rounds", "5", "--trials", "1", "--jobs", "1"]
     reading = (["report", study], ["report", study, "--json"], ["export", study, "--csv"], ["restore", study])
     for args in (
@@ -63,7 +63,7 @@ def test_odd_file_names_work(tmp_path, capsys, name):
     path.parent.mkdir(exist_ok=True)
     assert main(["init", str(path)]) == 0
     load(path)
-    written(path.parent, name=path.name, budget="rounds = 2")
+    written(path.parent, name=path.name, budget="evaluations = 2")
     assert main(["tune", str(path)]) == 0
     assert main(["report", str(path)]) == 0
     assert path.with_suffix(".html").exists()
@@ -73,7 +73,7 @@ def test_odd_file_names_work(tmp_path, capsys, name):
 
 @pytest.mark.slow
 def test_two_processes_share_a_study(tmp_path):
-    study = written(tmp_path, budget="rounds = 10")
+    study = written(tmp_path, budget="evaluations = 10")
     command = [sys.executable, "-m", "noregret", "tune", study]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     lines = [line for process in both for line in process.communicate(timeout=600)[0].splitlines()]

@@ -101,7 +101,7 @@ def test_a_second_ctrl_c_ends_it_though_the_server_hangs(tmp_path, postgresql, h
         f"""command = ["sh", "-c", "sleep 601.25; echo {{x}}"]
 storage = "{postgresql.new_database()}"
 [budget]
-rounds = 5
+evaluations = 5
 [parameters.x]
 type = "float"
 low = 0.0

@@ -39,7 +39,7 @@ high = 9
 PLAIN = ["awk", "BEGIN {{ print ({x} - 0.3)^2 + {n} }}"]
 
 
-def written(folder, command=PLAIN, budget="rounds = 8", more="", name="s.toml"):
+def written(folder, command=PLAIN, budget="evaluations = 8", more="", name="s.toml"):
     path = folder / name
     path.write_text(STUDY.format(command=command, budget=budget, more=more))
     return path
@@ -73,7 +73,7 @@ def wait_for(condition, seconds=30.0):
 
 @pytest.mark.slow
 def test_a_study_from_start_to_report(tmp_path, capsys):
-    study = written(tmp_path, budget="rounds = 12")
+    study = written(tmp_path, budget="evaluations = 12")
     assert main(["tune", str(study)]) == 0
     out = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in out[:12]] == [f"trial {i}" for i in range(12)]
@@ -86,19 +86,19 @@ def test_a_study_from_start_to_report(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_a_finished_study_says_what_it_knows_and_a_larger_budget_goes_on(tmp_path, capsys):
-    study = written(tmp_path, budget="rounds = 3")
+    study = written(tmp_path, budget="evaluations = 3")
     assert main(["tune", str(study)]) == 0
     capsys.readouterr()
     assert main(["tune", str(study)]) == 0
     assert capsys.readouterr().out.startswith("best: ")
-    written(tmp_path, budget="rounds = 5")
+    written(tmp_path, budget="evaluations = 5")
     assert main(["tune", str(study)]) == 0
     assert re.findall(r"trial \d+", capsys.readouterr().out) == ["trial 3", "trial 4"]
 
 
 @pytest.mark.slow
 def test_a_folder_holds_the_study_file_and_one_hidden_folder(tmp_path):
-    study = written(tmp_path, budget="rounds = 2")
+    study = written(tmp_path, budget="evaluations = 2")
     assert main(["tune", str(study)]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [".noregret", "s.toml"]
     assert (tmp_path / ".noregret" / ".gitignore").read_text() == "*\n"
@@ -106,9 +106,9 @@ def test_a_folder_holds_the_study_file_and_one_hidden_folder(tmp_path):
 
 @pytest.mark.slow
 def test_a_study_whose_database_is_beside_its_file_goes_on_there(tmp_path, capsys):
-    study = written(tmp_path, budget="rounds = 2", more="storage = 'sqlite:///s.db'")
+    study = written(tmp_path, budget="evaluations = 2", more="storage = 'sqlite:///s.db'")
     assert main(["tune", str(study)]) == 0
-    written(tmp_path, budget="rounds = 3")
+    written(tmp_path, budget="evaluations = 3")
     assert main(["tune", str(study)]) == 0
     assert "trial 2" in capsys.readouterr().out
     assert not (tmp_path / ".noregret").exists()
@@ -128,7 +128,7 @@ def test_lines_are_no_longer_than_the_terminal(tmp_path, capsys, monkeypatch):
     usual = "\n".join(f"{name} = 7" for name in MANY)
     for baseline in ("", f"[baseline]\n{usual}\n"):
         path = tmp_path / f"{bool(baseline)}.toml"
-        path.write_text(f'command = ["sh", "-c", "echo 1", {words}]\n[budget]\nrounds = 4\n{baseline}{tables}')
+        path.write_text(f'command = ["sh", "-c", "echo 1", {words}]\n[budget]\nevaluations = 4\n{baseline}{tables}')
         assert main(["tune", str(path)]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert re.fullmatch(r"trial 1: 1 \(parameter_0=\d+, parameter_1=\d+, .*, \.\.\. \d+ more\)", lines[1])
@@ -165,7 +165,7 @@ def test_a_command_that_does_not_exist_is_refused_before_anything_is_written(tmp
 @pytest.mark.slow
 def test_a_command_that_always_fails_is_given_up_and_the_failures_are_kept(tmp_path, capsys):
     command = ["sh", "-c", "echo no such table >&2; exit 3", "{x}", "{n}"]
-    study = written(tmp_path, command, more="[failure]\nstop_after = 4", budget="rounds = 100")
+    study = written(tmp_path, command, more="[failure]\nstop_after = 4", budget="evaluations = 100")
     assert main(["tune", str(study)]) == 2
     error = capsys.readouterr().err
     assert "command: has failed 4 times in a row, the last time: exit code 3 (no such table)" in error
@@ -177,7 +177,7 @@ def test_a_command_that_always_fails_is_given_up_and_the_failures_are_kept(tmp_p
 
 @pytest.mark.slow
 def test_a_budget_that_ends_without_a_result_exits_with_3(tmp_path, capsys):
-    study = written(tmp_path, ["false", "{x}", "{n}"], budget="rounds = 2")
+    study = written(tmp_path, ["false", "{x}", "{n}"], budget="evaluations = 2")
     assert main(["tune", str(study)]) == 3
     assert capsys.readouterr().out.endswith(
         "Every run so far has failed.\n"
@@ -189,7 +189,7 @@ def test_a_budget_that_ends_without_a_result_exits_with_3(tmp_path, capsys):
 @pytest.mark.slow
 def test_retries_turn_flaky_runs_into_results(tmp_path):
     flaky = ["sh", "-c", "if mkdir once 2>/dev/null; then exit 1; else rmdir once; echo {x} {n}; fi"]
-    study = written(tmp_path, flaky, budget="rounds = 4")
+    study = written(tmp_path, flaky, budget="evaluations = 4")
     study.write_text(study.read_text() + "[failure]\nretries = 1\n")
     assert main(["tune", str(study)]) == 0
     assert [record.state for record in records_of(study)] == ["done"] * 4
@@ -230,7 +230,7 @@ def on_a_terminal(*args):
 
 @pytest.mark.slow
 def test_on_a_terminal_there_is_a_picture_of_it_all(tmp_path):
-    study = written(tmp_path, ["sh", "-c", "test {n} -gt 1 && echo 0.25 && sleep 0.2", "{x}"], budget="rounds = 6")
+    study = written(tmp_path, ["sh", "-c", "test {n} -gt 1 && echo 0.25 && sleep 0.2", "{x}"], budget="evaluations = 6")
     code, seen = on_a_terminal("tune", study)
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen)
     assert code == 0
@@ -243,7 +243,7 @@ NASTY = r"""
 name = "[bold]n[/bold] [/x]"
 command = ["sh", "m.sh", "{mode}"]
 result = {regex = "a (.*)"}
-budget.rounds = 4
+budget.evaluations = 4
 failure.stop_after = 4
 [parameters.mode]
 type = "choice"
@@ -269,7 +269,7 @@ def test_a_dry_run_and_errors_show_orders_to_a_terminal_as_text(tmp_path, capsys
 
 @pytest.mark.slow
 def test_a_reader_that_has_gone_ends_the_study_without_a_word(tmp_path):
-    study = written(tmp_path, budget="rounds = 20")
+    study = written(tmp_path, budget="evaluations = 20")
     command = [sys.executable, "-m", "noregret", "tune", study]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline().startswith("trial 0")
@@ -317,9 +317,9 @@ def as_nobody(*args):
 
 @pytest.mark.slow
 def test_what_cannot_be_written_is_refused_and_can_still_be_read(open_folder, in_child, tmp_path):
-    other = written(tmp_path, budget="rounds = 1")  # everything is imported now, without permission errors
+    other = written(tmp_path, budget="evaluations = 1")  # everything is imported now, without permission errors
     assert main(["tune", str(other)]) == main(["report", str(other)]) == 0
-    study = written(open_folder, budget="rounds = 4")
+    study = written(open_folder, budget="evaluations = 4")
     open_folder.chmod(0o555)
     code, said = in_child(lambda: as_nobody("tune", study))
     assert code == 2
@@ -327,7 +327,7 @@ def test_what_cannot_be_written_is_refused_and_can_still_be_read(open_folder, in
     open_folder.chmod(0o755)
     assert main(["tune", str(study)]) == 0
     assert main(["report", str(study)]) == 0
-    written(open_folder, budget="rounds = 5")
+    written(open_folder, budget="evaluations = 5")
     open_folder.chmod(0o555)
     code, said = in_child(lambda: as_nobody("tune", study))
     assert code == 2
@@ -361,16 +361,16 @@ def test_file_names_that_cannot_be_are_refused_by_name(tmp_path, capsys, name, m
 
 @pytest.mark.slow
 def test_the_ways_out_of_a_name_that_no_database_can_have(tmp_path):
-    study = written(tmp_path, name="a?b.toml", more="storage = 'sqlite:///study.db'", budget="rounds = 1")
+    study = written(tmp_path, name="a?b.toml", more="storage = 'sqlite:///study.db'", budget="evaluations = 1")
     assert main(["tune", str(study)]) == 0
-    assert main(["tune", str(written(tmp_path, name="ab.toml", budget="rounds = 1"))]) == 0
+    assert main(["tune", str(written(tmp_path, name="ab.toml", budget="evaluations = 1"))]) == 0
 
 
 def test_reports_that_cannot_be(tmp_path, capsys):
     study = written(tmp_path)
     assert main(["report", str(study)]) == 2
     assert "s.db does not exist yet: 'noregret tune' makes it" in capsys.readouterr().err
-    assert main(["tune", str(written(tmp_path, budget="rounds = 1"))]) == 0
+    assert main(["tune", str(written(tmp_path, budget="evaluations = 1"))]) == 0
     assert main(["report", str(study), "--out", str(tmp_path / "no" / "r.html")]) == 2
     assert "r.html cannot be written" in capsys.readouterr().err
 

@@ -20,7 +20,7 @@ STUDY = """
 command = ["python3", "-c", {program}, "{{x}}", "{{n}}"]
 {more}
 [budget]
-rounds = {rounds}
+evaluations = {rounds}
 {baseline}
 [parameters.x]
 type = "float"

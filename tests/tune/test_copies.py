@@ -27,7 +27,7 @@ TEXT = """
 command = ["echo", "{n}", "{x}"]
 storage = "sqlite:///s.db"
 [budget]
-rounds = 12
+evaluations = 12
 [parameters.n]
 type = "int"
 low = 0
@@ -401,7 +401,9 @@ def test_damaged_rows_give_a_message_and_no_traceback(study, db, damage, capsys)
 @pytest.mark.slow
 def test_who_always_fails_starts_anew_under_another_name(study, capsys):
     failing = TEXT.replace('["echo", "{n}", "{x}"]', '["sh", "-c", "exit 3", "{n}", "{x}"]')
-    study.path.write_text(failing.replace("rounds = 12", "rounds = 99").replace("storage", 'name = "first"\nstorage'))
+    study.path.write_text(
+        failing.replace("evaluations = 12", "evaluations = 99").replace("storage", 'name = "first"\nstorage')
+    )
     assert main(["tune", str(study.path)]) == 2
     said = capsys.readouterr().err
     assert "The failed trials stay in the study; to start over, give it another name in the study file" in said

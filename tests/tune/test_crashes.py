@@ -21,7 +21,7 @@ storage = "{storage}"
 lease = 1
 confirm = 0  # studies are compared whose budgets differ
 [budget]
-rounds = {rounds}
+evaluations = {rounds}
 [parameters.x]
 type = "int"
 low = 0

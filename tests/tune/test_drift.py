@@ -13,7 +13,7 @@ from noregret.tune.study.reading import load
 from noregret.tune.study.study import StudyError
 from noregret.tune.work.display import conclusion
 
-FILE = '{}command = ["echo", "{{x}}"]\n[budget]\nrounds = 100\n[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n'
+FILE = '{}command = ["echo", "{{x}}"]\n[budget]\nevaluations = 100\n[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n'
 SAID = "half of what was learnt is out of date after about 15 evaluations"
 
 

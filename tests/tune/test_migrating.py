@@ -265,7 +265,7 @@ def test_a_migration_that_is_cut_off_has_not_happened(study, monkeypatch):
 FILE = """
 command = ["awk", "BEGIN {{ print {x} }}"]
 [budget]
-rounds = 4
+evaluations = 4
 [parameters.x]
 type = "float"
 low = 0.0
@@ -278,7 +278,7 @@ def test_on_the_command_line(tmp_path, capsys):
     path = tmp_path / "s.toml"
     path.write_text(FILE)
     assert main(["tune", str(path)]) == 0
-    path.write_text(FILE.replace("high = 1.0", "high = 2.0").replace("rounds = 4", "rounds = 5"))
+    path.write_text(FILE.replace("high = 1.0", "high = 2.0").replace("evaluations = 4", "evaluations = 5"))
     capsys.readouterr()
     assert main(["tune", str(path)]) == 2
     assert f"'noregret tune --migrate {path}' continues" in capsys.readouterr().err

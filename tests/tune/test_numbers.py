@@ -34,7 +34,7 @@ high = 6
 SPACE = {"x": Float(0.0, 1.0), "n": Int(1, 9), "mode": Choice(["a", 2, False])}
 
 
-def written(folder, budget="rounds = 6", more="", name="s.toml"):
+def written(folder, budget="evaluations = 6", more="", name="s.toml"):
     path = folder / name
     path.write_text(STUDY.format(budget=budget, more=more))
     return path
@@ -210,7 +210,7 @@ def test_files_that_are_no_tables_of_the_past_are_refused_whole(study, tmp_path,
 
 @pytest.mark.slow
 def test_import_on_the_command_line(tmp_path, capsys):
-    path = written(tmp_path, budget="rounds = 2")
+    path = written(tmp_path, budget="evaluations = 2")
     data = past(tmp_path, "n,value,host\n2,1,a\n4,1,b\n9,36,b\n")
     assert "column 'host' is of no parameter" in said(capsys, "import", path, data, code=2).err
     assert sorted(file.name for file in tmp_path.iterdir()) == ["past.csv", "s.toml"]
@@ -239,7 +239,7 @@ def test_a_row_of_the_past_whose_noise_was_changed_in_the_database_is_noticed(st
 
 @pytest.mark.slow
 def test_json_for_scripts(tmp_path, capsys):
-    path = written(tmp_path, budget="rounds = 9")
+    path = written(tmp_path, budget="evaluations = 9")
     objects = [json.loads(line) for line in said(capsys, "tune", "--json", path).out.splitlines()]
     assert [found["trial"] for found in objects[:-1]] == list(range(9))
     for found in objects[:-1]:
@@ -272,7 +272,7 @@ def test_json_for_scripts(tmp_path, capsys):
 
 
 def test_json_has_no_numbers_that_json_does_not_know(tmp_path, capsys):
-    path = written(tmp_path, budget="rounds = 1")
+    path = written(tmp_path, budget="evaluations = 1")
     last = said(capsys, "tune", "--json", path).out.splitlines()[-1]
     assert json.loads(last, parse_constant=pytest.fail)["best"]["lower"] is None
 
@@ -282,7 +282,7 @@ STOP = "[stop]\nwithin = 0.5\nconfidence = 0.9\n"
 
 @pytest.mark.slow
 def test_a_study_stops_when_it_is_precise_enough_and_goes_on_when_more_is_wanted(tmp_path, capsys):
-    path = written(tmp_path, budget="rounds = 20", more=STOP)
+    path = written(tmp_path, budget="evaluations = 20", more=STOP)
     first = said(capsys, "tune", path).out
     rounds = first.count("trial ")
     assert rounds < 20
@@ -302,11 +302,11 @@ def test_a_study_stops_when_it_is_precise_enough_and_goes_on_when_more_is_wanted
 
 @pytest.mark.slow
 def test_whichever_comes_first_ends_a_study_and_says_what_to_do(tmp_path, capsys):
-    path = written(tmp_path, budget="rounds = 3", more=STOP)
+    path = written(tmp_path, budget="evaluations = 3", more=STOP)
     assert "Raise [budget] evaluations to continue." in said(capsys, "tune", path).out
-    changed(path, "rounds = 3", "rounds = 4")
+    changed(path, "evaluations = 3", "evaluations = 4")
     assert said(capsys, "tune", path).out.count("trial ") == 1
-    changed(path, "rounds = 4", "seconds = 0.01")
+    changed(path, "evaluations = 4", "seconds = 0.01")
     assert "Time limit reached. Run the same command to continue." in said(capsys, "tune", path).out
     assert json.loads(said(capsys, "report", "--json", path).out)["stopped"] == "budget"
 
@@ -316,7 +316,7 @@ MANY = "".join(f"[parameters.x{i}]\ntype = 'float'\nlow = 0\nhigh = 1\n" for i i
 
 @pytest.mark.slow
 def test_a_stop_that_can_never_hold_is_told_with_what_to_do(tmp_path, capsys):
-    path = written(tmp_path, budget="rounds = 2", more=f"{MANY}{STOP}by = 'certificate'\n")
+    path = written(tmp_path, budget="evaluations = 2", more=f"{MANY}{STOP}by = 'certificate'\n")
     changed(path, "print ({n} - 3)^2", "print ({n} - 3)^2 + {x0} + {x1} + {x2}")
     warned = said(capsys, "tune", path).err
     assert (
@@ -326,15 +326,15 @@ def test_a_stop_that_can_never_hold_is_told_with_what_to_do(tmp_path, capsys):
     changed(path, "by = 'certificate'", "by = 'model'")
     assert said(capsys, "tune", path).err == ""
     changed(path, "by = 'model'", "by = 'certificate'")
-    changed(path, "rounds = 2", "seconds = 0.01")
+    changed(path, "evaluations = 2", "seconds = 0.01")
     assert said(capsys, "tune", path).err == ""
-    changed(path, "seconds = 0.01", "rounds = 404\nseconds = 0.01")
+    changed(path, "seconds = 0.01", "evaluations = 404\nseconds = 0.01")
     assert said(capsys, "tune", path).err == ""
 
 
 @pytest.mark.slow
 def test_measurements_from_elsewhere_may_be_enough(tmp_path, capsys):
-    path = written(tmp_path, budget="rounds = 60", more=STOP)
+    path = written(tmp_path, budget="evaluations = 60", more=STOP)
     rows = "".join(f"{n},{(n - 3) ** 2 + d}\n" for n in range(1, 7) for d in (0.01, -0.01, 0.02, -0.02))
     said(capsys, "import", path, past(tmp_path, f"n,value\n{rows}"))
     assert said(capsys, "tune", path).out.count("trial ") <= 5
@@ -342,7 +342,7 @@ def test_measurements_from_elsewhere_may_be_enough(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_the_first_failure_comes_with_the_last_lines_of_its_error_output(tmp_path, capsys):
-    path = written(tmp_path, budget="rounds = 3\n[failure]\nstop_after = 9")
+    path = written(tmp_path, budget="evaluations = 3\n[failure]\nstop_after = 9")
     script = "for i in 1 2 3 4 5 6 7 8 9 10; do echo line $i {{n}} >&2; done; exit 4"
     changed(path, path.read_text().splitlines()[1], f'command = ["sh", "-c", "{script.replace("{{n}}", "{n}")}"]')
     out = said(capsys, "tune", path, code=3).out.splitlines()
@@ -352,6 +352,6 @@ def test_the_first_failure_comes_with_the_last_lines_of_its_error_output(tmp_pat
 
 
 def test_numbers_for_people_have_four_digits(tmp_path, capsys):
-    path = written(tmp_path, budget="rounds = 1")
+    path = written(tmp_path, budget="evaluations = 1")
     changed(path, "print ({n} - 3)^2", 'printf \\"%.9f\\", 1 / 3 + {n} - {n}')
     assert said(capsys, "tune", path).out.startswith("trial 0: 0.3333 (n=")

@@ -301,8 +301,8 @@ def test_the_page_of_21_parameters_and_500_trials_is_at_most_500_kb():
 def test_two_studies_on_one_page(tmp_path, capsys):
     for name, better in (("one", 0), ("two", 5)):
         (tmp_path / f"{name}.toml").write_text(
-            f'name = "{name}"\ncommand = ["echo", "{{x}}"]\n[budget]\nrounds = 12\n[parameters.x]\ntype = "float"\n'
-            f"low = {better}\nhigh = {better + 1}\n"
+            f'name = "{name}"\ncommand = ["echo", "{{x}}"]\n[budget]\nevaluations = 12\n[parameters.x]\n'
+            f"type = 'float'\nlow = {better}\nhigh = {better + 1}\n"
         )
         assert main(["tune", str(tmp_path / f"{name}.toml")]) == 0
     command = ["report", str(tmp_path / "one.toml"), "--against", str(tmp_path / "two.toml")]
@@ -428,7 +428,7 @@ def test_a_page_that_cannot_be_drawn_is_said_to_be(live, monkeypatch):
 @pytest.mark.slow
 def test_watch_as_a_command(study, tmp_path):
     (tmp_path / "s.toml").write_text(
-        'command = ["echo", "{x}"]\n[budget]\nrounds = 3\n[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n'
+        'command = ["echo", "{x}"]\n[budget]\nevaluations = 3\n[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n'
     )
     command = [sys.executable, "-m", "noregret", "watch", tmp_path / "s.toml", "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -445,7 +445,7 @@ def test_watch_as_a_command(study, tmp_path):
 def test_a_live_page_started_before_its_study_waits_for_it(tmp_path, monkeypatch):
     path = tmp_path / "s.toml"
     path.write_text(
-        'command = ["echo", "{x}"]\n[budget]\nrounds = 3\n[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n'
+        'command = ["echo", "{x}"]\n[budget]\nevaluations = 3\n[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n'
     )
     monkeypatch.setattr(watch, "REST", 0.0)
     with server(load(path), 0) as found:
@@ -466,7 +466,7 @@ def test_a_live_page_started_before_its_study_waits_for_it(tmp_path, monkeypatch
 @pytest.mark.slow
 def test_a_port_that_is_taken(live, tmp_path, capsys):
     (tmp_path / "s.toml").write_text(
-        'command = ["echo", "{x}"]\n[budget]\nrounds = 1\n[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n'
+        'command = ["echo", "{x}"]\n[budget]\nevaluations = 1\n[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n'
     )
     assert main(["tune", str(tmp_path / "s.toml")]) == 0
     assert main(["watch", str(tmp_path / "s.toml"), "--port", str(live[1].server_address[1])]) == 2

@@ -21,7 +21,7 @@ STUDY = """
 name = {name!r}
 command = ["echo", "{{x}}"]
 storage = "{storage}"
-budget.rounds = {rounds}
+budget.evaluations = {rounds}
 [parameters.x]
 type = "float"
 low = 0

@@ -79,6 +79,8 @@ def test_the_methods_of_an_optimizer_that_a_server_has_are_those_that_are_named(
 def test_a_server_asks_tells_and_concludes_as_an_optimizer(served):
     space = {"x": Float(0, 1), "k": Choice(["a", "b"]), "d": Int(1, 4, when={"k": "a"})}
     study = noregret.connect(served, "s", space=space, goal="maximize", constraints={"memory": ("<=", 0.9)})
+    tied = noregret.connect(served, "tied", space={"a": Int(1, 9), "b": Int(1, 9)}, require=["a < b"])
+    assert all(trial.params["a"] < trial.params["b"] for trial in tied.ask(4))
     with pytest.raises(ValueError, match="no value yet"):
         study.best()
     study.fail(study.ask())
@@ -167,7 +169,7 @@ def test_what_cannot_be_served_is_said(tmp_path, monkeypatch, capsys):
 
 
 def test_a_study_of_tune_is_left_alone(tmp_path):
-    study = 'command = ["echo", "{x}"]\nstorage = "sqlite:///studies.db"\n[budget]\nrounds = 2\n'
+    study = 'command = ["echo", "{x}"]\nstorage = "sqlite:///studies.db"\n[budget]\nevaluations = 2\n'
     (tmp_path / "t.toml").write_text(f'{study}[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n')
     assert main(["tune", str(tmp_path / "t.toml")]) == 0
     with server(tmp_path) as (address, _):

@@ -23,7 +23,7 @@ STUDY = """
 command = ["python3", "run.py", "--model", "{model}", ["--depth", "{depth}"], ["--rate={rate}"]]
 result = {json = "cost"}
 [budget]
-rounds = 14
+evaluations = 14
 [parameters.model]
 type = "choice"
 choices = ["line", "forest"]
@@ -179,7 +179,7 @@ def test_what_the_template_shows_works_once_it_is_no_comment(tmp_path, capsys):
         start = text.index(f"# {table}")
         end = text.find("\n\n", start)
         text = text[:start] + "\n".join(line.removeprefix("# ") for line in text[start:end].splitlines()) + text[end:]
-    text = text.replace('{json = "rss"}', '"wall-time"').replace("rounds = 40", "rounds = 9")
+    text = text.replace('{json = "rss"}', '"wall-time"').replace("evaluations = 40", "evaluations = 9")
     path.write_text(text.replace('mode = "slow"\n\n', 'mode = "slow"\ndepth = 4\n\n', 1))
     out = said(capsys, "tune", path).out
     assert out.startswith("trial 0: ")

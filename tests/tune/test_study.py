@@ -21,7 +21,7 @@ workers = 3
 timeout = 12.5
 
 [budget]
-rounds = 50
+evaluations = 50
 seconds = 60
 
 [failure]
@@ -61,9 +61,20 @@ def test_a_study_file_is_read(tmp_path):
     assert study.space == {"rate": Float(0.001, 1.0, True), "size": Int(1, 64), "mode": Choice(["fast", 2, True])}
 
 
+def test_the_deprecated_name_of_evaluations_works_and_warns(tmp_path, capsys):
+    path = written(tmp_path, GOOD.replace("evaluations", "rounds"))
+    assert load(path).budget == Budget(50, 60.0)
+    said = f"noregret: {path}:9: [budget] rounds: is deprecated and goes in noregret 2.0: write evaluations\n"
+    assert capsys.readouterr().err == said
+    load(written(tmp_path, GOOD))
+    assert capsys.readouterr().err == ""
+
+
 def test_defaults_are_the_plain_ones(tmp_path):
     study = load(
-        written(tmp_path, 'command = ["m", "{x}"]\nbudget.rounds = 3\n[parameters.x]\ntype = "int"\nlow = 0\nhigh = 1')
+        written(
+            tmp_path, 'command = ["m", "{x}"]\nbudget.evaluations = 3\n[parameters.x]\ntype = "int"\nlow = 0\nhigh = 1'
+        )
     )
     assert (study.goal, study.result, study.storage) == ("minimize", LastNumber(), "sqlite:///.noregret/my.db")
     assert (study.workers, study.seed) == (1, 0)
@@ -98,8 +109,12 @@ def test_choices_that_differ_on_the_command_line_are_different(tmp_path):
         ("workers = 3", "workers = true", r"my.toml:5: workers: must be a whole number"),
         ("timeout = 12.5", "timeout = -1", r"my.toml:6: timeout: must be a number of seconds above 0, got -1"),
         ("timeout = 12.5", "timeout = nan", r"my.toml:6: timeout: must be a finite number"),
-        ("rounds = 50", "round = 50", r"my.toml:9: \[budget\] round: unknown key: did you mean 'rounds'"),
-        ("rounds = 50\nseconds = 60\n", "", r"my.toml:8: \[budget\] must say when to stop"),
+        (
+            "evaluations = 50",
+            "evaluation = 50",
+            r"my.toml:9: \[budget\] evaluation: unknown key: did you mean 'evaluations'",
+        ),
+        ("evaluations = 50\nseconds = 60\n", "", r"my.toml:8: \[budget\] must say when to stop"),
         ("[budget]", "[budjet]", r"my.toml:8: budjet: unknown table: did you mean \[budget\]\?$"),
         ("low = 0.001", "low = 10", r"my.toml:17: \[parameters.rate\] low must not be above high, got 10.0 and 1.0"),
         ("low = 0.001", "low = 0", r"my.toml:17: \[parameters.rate\] low must be above 0 on a log scale"),
@@ -376,7 +391,7 @@ def test_flags_that_a_baseline_does_not_name_add_no_words(tmp_path):
         ("[flags]", "[parameters.c]\ntype = 'flag'\n[flags]", r"my.toml:4: \[parameters.c\] 'on' is missing"),
         ("[flags]", "[parameters.c]\ntype = 'flag'\non = ''\n[flags]", r"on: must differ from off"),
         ("[flags]", "[parameters.c]\ntype = 'flag'\non = 3\n[flags]", r"on: must be words such as '-funroll-loops'"),
-        ("evaluations = 9", "evaluations = 9\nrounds = 9", r"my.toml:4: \[budget\] rounds: is another name of evalu"),
+        ("evaluations = 9", "evaluations = 9\nrounds = 9", r"my.toml:4: \[budget\] rounds: is the deprecated name of"),
         ("cc {flags}", "cc {flags} && ./a.out", r"my.toml:1: command: no shell runs it, so '&&' would be a word"),
         ("cc {flags}", "cc {flags} 'x", r"my.toml:1: command: must be words as in a shell, .*No closing quotation"),
         ("cc {flags}", "", r"my.toml:1: command: must start with the program"),
@@ -439,7 +454,7 @@ def test_missing_files_and_bytes_that_are_not_text(tmp_path):
         load(tmp_path)
 
 
-TABLE = 'command = ["m", "{machine}", "{nodes}"]\ncandidates = "t.csv"\n[budget]\nrounds = 3\n'
+TABLE = 'command = ["m", "{machine}", "{nodes}"]\ncandidates = "t.csv"\n[budget]\nevaluations = 3\n'
 
 
 def test_numbers_that_no_float_holds_are_words_in_a_table(tmp_path):

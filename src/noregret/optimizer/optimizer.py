@@ -113,7 +113,7 @@ class Optimizer:
         cost, the less the more is spent, and what likely costs more than what is left is not asked.
     safe : float, or dict of floats, optional
         ``0.99``: questions meet all constraints with this probability; ``{"memory": 0.99}``: they meet these. The first
-        ones are the baseline, which must meet them, and its neighbours. `docs/guarantees` says what this rests on.
+        ones are the baseline, which must meet them, and its neighbours. `docs/guarantees.md` says what this rests on.
     fidelity : dict, optional
         ``{"epochs": Int(1, 81, log=True)}``: one number that says how well and at what cost to measure. A trial says at
         which fidelity; a measurement costs in proportion to it. Everything else is about the highest. See `report`.

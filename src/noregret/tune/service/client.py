@@ -82,8 +82,8 @@ def connect(url: str, study: str, token: str | None = None, *, space: Any = None
     space : dict, optional
         As for `Optimizer`: the study is created if it does not exist, and must be the same if it does.
     options
-        ``goal`` or ``goals``, ``baseline``, ``constraints``, ``context``, ``drift``, ``safe`` and ``fidelity`` of a new
-        study.
+        ``goal`` or ``goals``, ``baseline``, ``constraints``, ``require``, ``context``, ``drift``, ``safe`` and
+        ``fidelity`` of a new study.
     """
     connection = Connection(url, study, token)
     if space is not None:
@@ -121,6 +121,7 @@ class Connection:
         safe: float | None = None,
         goals: Mapping[str, str] | None = None,
         fidelity: Mapping[str, Float | Int] | None = None,
+        require: Sequence[str] = (),
     ) -> None:
         """Create the study if it does not exist; ValueError if another one of its name does."""
         sides = {"<=": "max", ">=": "min"}
@@ -135,6 +136,7 @@ class Connection:
         body |= {} if drift is None else {"drift": drift}  # older servers refuse the field
         body |= {} if safe is None else {"safe": safe}
         body |= {} if goals is None else {"goals": dict(goals)}
+        body |= {"require": list(require)} if require else {}
         if fidelity is not None:
             body |= {"fidelity": {name: form(parameter) for name, parameter in fidelity.items()}}
         self._send("POST", "/studies", body)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from noregret.optimizer import EXACT, Choice, Float, Int, axis_of, checked_fidelity
+from noregret.terminal import complain, printable
 from noregret.tune.study import checks
 from noregret.tune.study.parameters import parameter
 from noregret.tune.study.results import LastNumber, Pattern, Result, WallTime
@@ -183,11 +184,10 @@ def _parsed(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _budget(section: Section) -> Budget:
-    rounds, evaluations = (section.get(key, checks.whole(1, 10**7), None) for key in ("rounds", "evaluations"))
-    budget = Budget(evaluations or rounds, seconds=section.get("seconds", checks.seconds, None))
+    section.rename("rounds", "evaluations")
+    evaluations = section.get("evaluations", checks.whole(1, 10**7), None)
+    budget = Budget(evaluations, seconds=section.get("seconds", checks.seconds, None))
     section.nothing_else()
-    if rounds and evaluations:
-        section.refuse("rounds", "is another name of evaluations: keep one of the two")
     if budget == Budget():
         section.refuse("", "must say when to stop: evaluations = 100, or seconds = 600, or both")
     return budget
@@ -514,6 +514,15 @@ class Section:
                 self.note("", f"{key!r} is missing")
         return default[0] if default else cast(T, None)
 
+    def rename(self, deprecated: str, key: str) -> None:
+        """Take the value of a deprecated key for that of the key that replaces it, with a warning."""
+        if deprecated not in self.content:
+            return
+        if key in self.content:
+            self.refuse(deprecated, f"is the deprecated name of {key}: keep {key} only")
+        complain(f"noregret: {printable(self._at(deprecated))}: is deprecated and goes in noregret 2.0: write {key}")
+        self.content[key] = self.content.pop(deprecated)
+
     def section(self, key: str) -> Section:
         """Table inside this one, empty if it is missing."""
         tables = [name for name, value in self.content.items() if isinstance(value, dict)]
@@ -554,12 +563,17 @@ class Section:
     def note(self, key: str, reason: str) -> None:
         """Note a problem with a key, or with the table itself."""
         self._is_sound = False
-        line = line_of(self.source, [*filter(None, self.name.split(".")), *filter(None, [key])])
-        place = f"{self.path}:{line}" if line else str(self.path)
-        table = f"[{self.name}] " if self.name else ""
-        problem = line or 0, f"{place}: {table}{key}{': ' if key else ''}{reason}"
+        problem = self._line(key) or 0, f"{self._at(key)}{': ' if key else ''}{reason}"
         if problem not in self.problems:
             self.problems.append(problem)
+
+    def _line(self, key: str) -> int | None:
+        return line_of(self.source, [*filter(None, self.name.split(".")), *filter(None, [key])])
+
+    def _at(self, key: str) -> str:
+        """File, line, table and key."""
+        line = self._line(key)
+        return f"{self.path}{f':{line}' if line else ''}: {f'[{self.name}] ' if self.name else ''}{key}"
 
     def refuse(self, key: str, reason: str) -> NoReturn:
         """Note a problem that is the last of this table."""
