@@ -601,7 +601,7 @@ class Keeper:
         self._say(f"+{group}\n")
 
     def remove(self, group: int) -> None:
-        """A process group is over. A keeper that was ended by an exception has killed it, and is not told."""
+        """A process group is over. A keeper that was ended by an exception has killed it already."""
         self._groups.discard(group)
         with suppress(ValueError):  # its pipe is closed
             self._say(f"-{group}\n")
