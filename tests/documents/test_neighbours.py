@@ -12,7 +12,7 @@ for name in ("optunahub", "kernel_tuner", "simopt.directory"):
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "neighbours.md").read_text("utf-8")
-EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
+EXAMPLES = re.findall(r"```python\n((?:(?!```).)*)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
 NUMBER = re.compile(r"-?\d+\.\d+")
 
 

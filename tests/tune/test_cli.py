@@ -181,7 +181,7 @@ def test_a_budget_that_ends_without_a_result_exits_with_3(tmp_path, capsys):
     assert main(["tune", str(study)]) == 3
     assert capsys.readouterr().out.endswith(
         "Every run so far has failed.\n"
-        "Budget of 2 evaluations used. Fix the command, and give the study another name to start over.\n"
+        "Budget of 2 evaluations used. Fix the command in the study file and run it again, or give it another name.\n"
     )
     assert main(["tune", str(study)]) == 3
 

@@ -17,7 +17,7 @@ from noregret.cli import main
 from noregret.tune.measuring import Outcome
 from noregret.tune.store import checksums
 from noregret.tune.store.checksums import broken_seals
-from noregret.tune.store.databases.copies import KEPT, SPACING_SECONDS, copies, examine, fresh
+from noregret.tune.store.databases.copies import KEPT, SPACING_SECONDS, copies, examine, fresh, holds_all
 from noregret.tune.store.records import Suggestion, arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.reading import load
@@ -88,7 +88,7 @@ def db(study):
 
 def advised(text):
     """Run the command that a message names."""
-    return shlex.split(re.search(r"'noregret (restore [^\n]*?\.toml)'", text)[1])
+    return shlex.split(re.search(r"'noregret ((?:restore|tune) [^\n]*?\.toml)'", text)[1])
 
 
 @pytest.mark.slow
@@ -399,17 +399,23 @@ def test_damaged_rows_give_a_message_and_no_traceback(study, db, damage, capsys)
 
 
 @pytest.mark.slow
-def test_who_always_fails_starts_anew_under_another_name(study, capsys):
+def test_who_always_fails_starts_again_with_another_command(study, db, capsys):
     failing = TEXT.replace('["echo", "{n}", "{x}"]', '["sh", "-c", "exit 3", "{n}", "{x}"]')
     study.path.write_text(
         failing.replace("evaluations = 12", "evaluations = 99").replace("storage", 'name = "first"\nstorage')
     )
     assert main(["tune", str(study.path)]) == 2
+    assert "A study without any result starts again when the command in its file is another" in capsys.readouterr().err
+    study.path.write_text(TEXT.replace("storage", 'name = "first"\nstorage'))
+    assert main(["report", str(study.path)]) == 2
     said = capsys.readouterr().err
-    assert "The failed trials stay in the study; to start over, give it another name in the study file" in said
-    study.path.write_text(TEXT.replace("storage", 'name = "second"\nstorage'))
-    assert main(["tune", str(study.path)]) == 0
+    assert "its command has changed, and no trial had a result" in said
+    assert main(advised(said)) == 0  # noregret tune
+    again = "the study starts again (the trials are kept as 'first (set aside 2)')"
+    assert f"command has changed, and none of its 10 trials had a result: {again}" in capsys.readouterr().err
     assert [record is not None for record in values(load(study.path))] == [True] * 12
+    newest, *older = (copy.path for copy in copies(db))
+    assert all(holds_all(newest, copy) for copy in older)  # so that older copies are deleted some day
 
 
 def test_damage_that_cannot_even_be_quoted_is_damage():

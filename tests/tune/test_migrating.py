@@ -297,3 +297,89 @@ def test_conditions_may_change_and_what_violates_them_stays_evidence(study):
     with Store(tied, migrate=True) as store:
         assert store.migration.changes == ("require: absent, now ['x <= 0.5']",)
     assert values(tied) == [float(i) for i in range(10)]
+
+
+@pytest.fixture
+def failing(url, tmp_path):
+    """A study without a result: two failed trials, and one that was given back."""
+    study = Study(tmp_path / "s.toml", COMMAND, SPACE, storage=url, budget=Budget(rounds=100))
+    with Store(study) as store:
+        for _ in range(2):
+            store.tell(store.claim(suggest).trial.number, Outcome(None, "exit code 3", 0.1))
+        store.give_back(store.claim(suggest).trial.number)
+    return study
+
+
+def fixed(study):
+    return replace(study, command=("./m", *COMMAND[1:]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("migrate", [False, True])
+def test_a_study_without_a_result_starts_again_and_its_trials_are_kept(failing, migrate):
+    with pytest.raises(StudyError, match=r"command has changed, and no trial had a result: 'noregret tune .*' starts"):
+        Store(fixed(failing), migrate=migrate)
+    with pytest.raises(StudyError, match=r"'noregret tune .*s.toml' starts it again"):
+        Store(fixed(failing), readonly=True)
+    with Store(fixed(failing), restart=True, migrate=migrate) as store:
+        assert store.restarted.startswith("command has changed, and none of its 3 trials had a result")
+        assert store.records() == []
+        assert store.claim(suggest).trial.number == 0
+        aside = store.restarted.split("'")[1]
+    with Store(replace(failing, name=aside), readonly=True) as store:
+        assert [record.state for record in store.records()] == ["failed", "failed", "waiting"]
+    with Store(fixed(failing), restart=True) as store:  # the same file again: nothing happens
+        assert (store.restarted, len(store.records())) == ("", 1)
+
+
+@pytest.mark.slow
+def test_a_study_with_a_result_or_a_running_trial_does_not_start_again(failing):
+    with Store(failing) as store:
+        trial = store.claim(suggest).trial
+        with pytest.raises(StudyError, match="do not carry over: change the command back"):
+            Store(fixed(failing), restart=True)
+        store.tell(trial.number, Outcome(1.0, "", 0.1))
+    with pytest.raises(StudyError, match="do not carry over: change the command back"):
+        Store(fixed(failing), restart=True)
+    assert values(failing) == [None, None, 1.0]
+
+
+@pytest.mark.slow
+def test_a_worker_between_two_trials_continues_with_the_study_that_was_set_aside(failing):
+    with Store(failing) as old, Store(fixed(failing), restart=True) as new:
+        one, two = (store.claim(suggest).trial.number for store in (old, new))
+        old.tell(one, Outcome(1.0, "", 0.1))
+        new.tell(two, Outcome(2.0, "", 0.1))
+        assert [record.value for record in old.records()] == [None, None, 1.0]
+        assert [record.value for record in new.records()] == [2.0]
+
+
+@pytest.mark.slow
+def test_two_workers_that_start_again_at_once_share_the_new_study(failing, monkeypatch):
+    found = Storage.set_aside
+
+    def overtaken(*arguments):
+        monkeypatch.setattr(Storage, "set_aside", found)
+        with Store(fixed(failing), restart=True) as first:
+            first.tell(first.claim(suggest).trial.number, Outcome(1.0, "", 0.1))
+        return found(*arguments)
+
+    monkeypatch.setattr(Storage, "set_aside", overtaken)
+    with Store(fixed(failing), restart=True) as second:
+        assert [record.value for record in second.records()] == [1.0]
+        assert second.restarted == ""
+
+
+@pytest.mark.slow
+def test_a_result_that_comes_in_the_last_moment_is_not_set_aside(failing, monkeypatch):
+    found = Storage.set_aside
+
+    def overtaken(*arguments):
+        with Store(failing) as store:
+            store.tell(2, Outcome(1.0, "", 0.1))
+        return found(*arguments)
+
+    monkeypatch.setattr(Storage, "set_aside", overtaken)
+    with pytest.raises(StudyError, match="do not carry over: change the command back"):
+        Store(fixed(failing), restart=True)
+    assert values(failing) == [None, None, 1.0]

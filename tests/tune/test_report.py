@@ -6,13 +6,23 @@ import re
 import subprocess
 import sys
 from html import unescape
+from pathlib import Path
 
 import numpy as np
 import optuna
 import pytest
 
 from noregret import Choice, Float, Int, Optimizer, report
+from noregret.optimizer import Estimate, Gain
+from noregret.tune.learning.findings import Findings, possible_gain, summary
+from noregret.tune.learning.fronts import FrontFindings, Wish
+from noregret.tune.learning.suggest import believed
+from noregret.tune.page import words
+from noregret.tune.page.page import page
 from noregret.tune.page.reporting import _findings
+from noregret.tune.store.records import Record
+from noregret.tune.study.results import LastNumber, MaxRss, UserTime, WallTime
+from noregret.tune.study.study import Objective, Study
 from noregret.tune.work.display import conclusion
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -294,3 +304,70 @@ def test_a_table_without_names_has_a_page_with_contexts(tmp_path):
     text = html_of(with_contexts(12, space=rows, baseline=rows[0]), tmp_path)
     assert "The best setting by context" in text
     assert "<th>column 0</th>" in text
+
+
+def from_few(result, goal="minimize"):
+    """Findings of a study with four results that differ much."""
+    study = Study(Path("s.toml"), ("m", "{x}"), {"x": Float(0, 1)}, goal=goal, result=result, baseline={"x": 0.0})
+    values = zip([0.0, 1.0, 0.1, 0.9], [0.6, 0.01, 0.5, 0.02], strict=True)
+    records = [Record(i, {"x": x}, "done", value) for i, (x, value) in enumerate(values)]
+    return Findings(study, records, believed(study, records))
+
+
+@pytest.mark.parametrize("result", [WallTime(), UserTime(), MaxRss()])
+def test_times_and_memory_are_nowhere_less_than_0(result):
+    assert from_few(LastNumber()).best.lower < 0  # it may be: nothing is known about the number
+    found = from_few(result)
+    ends = found.best.lower, found.gain.baseline.lower, *(its.lower for its in found.estimates)
+    assert (found.best.lower, min(ends)) == (0.0, 0.0)
+    assert found.best.upper == from_few(LastNumber()).best.upper
+    assert min(min(its.estimate) for its in found.effects) >= 0
+    assert min(min(its.lower) for its in found.effects) == 0
+    interval = f"probably between 0 and {words.number(found.best.upper, 3)}{found.unit} (95%)"
+    assert interval in conclusion(found)
+    assert interval in unescape(page(found))
+    told = summary(found)
+    assert (told["best"]["lower"], told["best"]["upper"]) == (0.0, found.best.upper)
+    assert told["baseline"]["lower"] >= 0
+
+
+def gained(goal, result, best, baseline, relative):
+    """Gain from the ends of two estimates, and of their relative difference."""
+    best, baseline = Estimate({"x": 0}, *best), Estimate({"x": 1}, *baseline)
+    sign = -1 if goal == "minimize" else 1
+    middle = sign * (best.estimate - baseline.estimate)
+    return possible_gain(Gain(middle, middle - 2, middle + 2, best, baseline, goal, relative=relative), result)
+
+
+def test_a_time_gets_at_most_100_percent_lower():
+    few, usual = (0.1, -0.1, 0.4), (0.5, 0.3, 0.7)
+    gain = gained("minimize", WallTime(), few, usual, (-0.2, 1.01))
+    assert str(gain) == "80% lower than your settings (between 20% higher and 100% lower, at 95%)"
+    assert (gain.lower, gain.upper, gain.best.lower) == (-0.4, 0.7, 0.0)  # if the baseline is 0, and if the best is
+    assert gained("minimize", WallTime(), (-0.1, -0.2, 0.4), usual, (0.9, 1.3)).percent == (100, 90, 100)
+    gain = gained("maximize", MaxRss(), few, usual, (-1.3, 0.2))
+    assert gain.percent == pytest.approx((-80, -100, 20))
+    assert (gain.lower, gain.upper) == (-0.7, 0.4)
+    surely = gained("minimize", WallTime(), (0.1, 0.05, 0.2), usual, (0.6, 0.9))
+    assert surely.percent == pytest.approx((80, 60, 90))
+
+
+def test_a_number_of_either_sign_is_not_told_in_percent():
+    few, usual = (0.1, -0.1, 0.4), (0.5, 0.3, 0.7)
+    gain = gained("minimize", LastNumber(), few, usual, (-0.2, 1.01))
+    assert str(gain) == "0.4 lower than your settings (between 1.6 higher and 2.4 lower, at 95%)"
+    assert gained("minimize", LastNumber(), few, (-0.5, -0.7, -0.3), (-1.5, 0.2)).percent is None
+    assert gained("minimize", LastNumber(), (-0.9, -1, -0.8), (-0.5, -0.7, -0.3), (0.3, 1.5)).percent is not None
+    assert gained("minimize", LastNumber(), (-0.9, -1, -0.8), usual, (1.3, 3.0)).percent is not None
+
+
+def test_the_times_of_a_front_are_at_least_0():
+    objectives = {"time": Objective("minimize", WallTime()), "loss": Objective("minimize", LastNumber())}
+    study = Study(Path("s.toml"), ("m", "{x}"), {"x": Float(0, 1)}, objectives=objectives, baseline={"x": 0.0})
+    rows = [(0.0, 0.6, 0.01), (1.0, 0.01, 0.6), (0.1, 0.5, 0.02), (0.9, 0.02, 0.5)]
+    records = [Record(i, {"x": x}, "done", a, values={"time": a, "loss": b}) for i, (x, a, b) in enumerate(rows)]
+    found = FrontFindings(study, records, believed(study, records), wish=Wish({}, {"time": 1.0, "loss": 1.0}))
+    assert min(its.lower["time"] for its in found.front) == 0.0
+    assert min(its.lower["loss"] for its in found.front) < 0.0
+    assert found.picked.lower["time"] >= 0
+    assert found.gains["time"].best.lower >= 0

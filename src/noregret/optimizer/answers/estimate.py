@@ -86,7 +86,7 @@ class Estimate:
             return "what is left to gain is unknown: noise alone may explain the results"
         if self.remaining <= 0:
             return f"by the model, nothing is left to gain {level}"
-        if self.lower <= 0 <= self.upper:
+        if self.lower < 0 <= self.upper or not self.estimate:
             return f"by the model, at most {number(self.remaining, 2)}{unit} left to gain {level}"
         if self.remaining >= abs(self.estimate):
             return f"what is left to gain is unknown: by the model it may be more than the estimate itself {level}"

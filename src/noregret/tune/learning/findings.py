@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -29,7 +29,7 @@ from noregret.optimizer import (
 )
 from noregret.tune.measuring import Outcome
 from noregret.tune.store.records import Record, arrived
-from noregret.tune.study.results import TIMES, JsonField, MaxRss, Result
+from noregret.tune.study.results import FROM_ZERO, TIMES, JsonField, MaxRss, Result
 from noregret.tune.study.study import Params, Study, text
 
 OUTLYING = 0.2
@@ -171,7 +171,10 @@ class Findings:
     @cached_property
     def best(self) -> Estimate | None:
         """Recommended point, None before the first observation."""
-        return self.optimizer.best(self.context) if self.done else None
+        return self._best(self.context) if self.done else None
+
+    def _best(self, context: Params | None) -> Estimate:
+        return possible(self.optimizer.best(context), self.study.result)
 
     @property
     def command(self) -> str:
@@ -190,7 +193,9 @@ class Findings:
 
     def _gain(self, context: Params | None) -> Gain | None:
         measured = any(is_same_setting(record.params, self.study.baseline) for record in self.done)
-        return self.optimizer.gain(context) if measured and self.has_intervals else None
+        if not measured or not self.has_intervals:
+            return None
+        return possible_gain(self.optimizer.gain(context), self.study.result)
 
     @cached_property
     def contexts(self) -> list[Params]:
@@ -206,7 +211,7 @@ class Findings:
         places = Product(self.study.context).encode(self.contexts)
         few = spread(places, min(FEW_CONTEXTS, len(places)))
         chosen = sorted((self.contexts[int(i)] for i in few), key=self._order)
-        return [Recommended(its, self.optimizer.best(its), self._gain(its)) for its in chosen]
+        return [Recommended(its, self._best(its), self._gain(its)) for its in chosen]
 
     def _order(self, context: Params) -> tuple[float, ...]:
         """Sort key of contexts: numbers by size, choices in their order, absent values last."""
@@ -244,9 +249,13 @@ class Findings:
         if not self.has_intervals:
             shape = len(points)
             return np.full(shape, self.values[0]), np.full(shape, -np.inf), np.full(shape, np.inf)
-        beliefs = self.optimizer.predict_many(points, self.context)
+        beliefs = self._predicted(points)
         found = np.array([(its.estimate, its.lower, its.upper) for its in beliefs], dtype=float).reshape(-1, 3)
         return found[:, 0], found[:, 1], found[:, 2]
+
+    def _predicted(self, points: Iterable[Params]) -> list[Estimate]:
+        beliefs = self.optimizer.predict_many(points, self.context)
+        return [possible(its, self.study.result) for its in beliefs]
 
     @cached_property
     def weights(self) -> dict[int, float]:
@@ -302,7 +311,7 @@ class Findings:
     def estimates(self) -> list[Estimate]:
         """Estimate of each of the points, in their order; empty without intervals."""
         params = (point.params for point in self.points)
-        return self.optimizer.predict_many(params, self.context) if self.has_intervals else []
+        return self._predicted(params) if self.has_intervals else []
 
     @cached_property
     def rivals(self) -> tuple[int, int]:
@@ -477,6 +486,40 @@ class Findings:
 def unit_of(result: Result) -> str:
     """The unit of results with a space before it; empty where it is not known."""
     return " s" if isinstance(result, TIMES) else " bytes" * isinstance(result, MaxRss)
+
+
+def possible(its: Estimate, result: Result) -> Estimate:
+    """Estimate that stays within the values that a result can have: times and memory are at least 0."""
+    if not isinstance(result, FROM_ZERO) or not -math.inf < its.lower < 0:
+        return its
+    return replace(its, estimate=max(its.estimate, 0.0), lower=0.0, upper=max(its.upper, 0.0))
+
+
+def possible_gain(gain: Gain, result: Result) -> Gain:
+    """Gain that stays within the values that a result can have: a time gets at most 100% lower.
+
+    The difference of two values that are at least 0 is at most the first, and at least the second with a minus. Of
+    other results it is in units and not in percent if the best may be of either sign.
+    """
+    best, baseline, relative = possible(gain.best, result), possible(gain.baseline, result), gain.relative
+    is_lower = gain.goal == "minimize"
+    if not isinstance(result, FROM_ZERO):
+        at_zero = 1.0 if is_lower == (baseline.estimate > 0) else -1.0  # the relative gain of a best that is 0
+        is_unclear = relative is not None and relative[0] < at_zero < relative[1]
+        return replace(gain, relative=(-math.inf, math.inf)) if is_unclear else gain
+    larger, smaller = (baseline, best) if is_lower else (best, baseline)
+    estimate = larger.estimate - smaller.estimate
+    if relative and math.isfinite(relative[1]):
+        relative = (min(relative[0], 1.0), min(relative[1], 1.0)) if is_lower else (max(relative[0], -1.0), relative[1])
+    return replace(
+        gain,
+        estimate=estimate,
+        lower=min(max(gain.lower, -smaller.upper), estimate),
+        upper=max(min(gain.upper, larger.upper), estimate),
+        best=best,
+        baseline=baseline,
+        relative=relative,
+    )
 
 
 def _bounded(record: Record) -> Record:

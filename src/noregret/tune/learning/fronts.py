@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, cast
 
 from noregret.formatting import number
-from noregret.optimizer import FEWEST, Gains, Hypervolume, JointEstimate, Measurement, Optimizer, Share, is_same_setting
-from noregret.tune.learning.findings import Findings, finite, percent_json, unit_of
+from noregret.optimizer import (
+    FEWEST,
+    Estimate,
+    Gains,
+    Hypervolume,
+    JointEstimate,
+    Measurement,
+    Optimizer,
+    Share,
+    is_same_setting,
+)
+from noregret.tune.learning.findings import Findings, finite, percent_json, possible, possible_gain, unit_of
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
 
@@ -94,7 +104,22 @@ class FrontFindings(Findings):
         """The settings that are likely best in some trade-off, by the first objective; empty with too few results."""
         if not self._is_known:
             return []
-        return self.optimizer.front(self.context)
+        return list(map(self._possible, self.optimizer.front(self.context)))
+
+    def _possible(self, member: JointEstimate) -> JointEstimate:
+        """Member of a front that stays within the values that its results can have."""
+        found = {
+            name: possible(
+                Estimate(member.params, member.values[name], member.lower[name], member.upper[name]), its.result
+            )
+            for name, its in self.study.objectives.items()
+        }
+        return replace(
+            member,
+            values={name: its.estimate for name, its in found.items()},
+            lower={name: its.lower for name, its in found.items()},
+            upper={name: its.upper for name, its in found.items()},
+        )
 
     @cached_property
     def picked(self) -> JointEstimate | None:
@@ -102,7 +127,7 @@ class FrontFindings(Findings):
         if not self.wish or not self._is_known:
             return None
         limits, weights = self.wish.limits or None, self.wish.weights or None
-        return self.optimizer.best(self.context, limits=limits, weights=weights)
+        return self._possible(self.optimizer.best(self.context, limits=limits, weights=weights))
 
     @cached_property
     def hypervolume(self) -> Hypervolume | None:
@@ -118,7 +143,9 @@ class FrontFindings(Findings):
         measured = any(is_same_setting(record.params, self.study.baseline) for record in self.done)
         if not measured or not self._is_known:
             return None
-        return self.optimizer.gain(self.context, limits=self.wish.limits or None, weights=self.wish.weights or None)
+        limits, weights = self.wish.limits or None, self.wish.weights or None
+        found = self.optimizer.gain(self.context, limits=limits, weights=weights)
+        return Gains({name: possible_gain(gain, self.study.objectives[name].result) for name, gain in found.items()})
 
     def units(self) -> dict[str, str]:
         """The unit of each objective with a space before it; empty where it is not known."""

@@ -100,7 +100,7 @@ def why_over(findings: Findings) -> Iterator[str]:
         if rounds and made >= rounds:
             is_broken = findings.failed and not findings.done
             how = "Raise [budget] evaluations to continue."
-            fix = "Fix the command, and give the study another name to start over."
+            fix = "Fix the command in the study file and run it again, or give it another name."
             yield f"Budget of {rounds:,} evaluations used. {fix if is_broken else how}"
         else:
             done = f" ({made:,} of {rounds:,} evaluations)" if rounds else ""

@@ -61,12 +61,20 @@ def _check_form(study: Study, attributes: dict[str, Any]) -> None:
         )
 
 
+class ChangedStudy(StudyError):
+    """The study file has changed since the study was stored; ``key`` is the first part of its identity that has."""
+
+    def __init__(self, message: str, key: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
 def needed_migration(study: Study, attributes: dict[str, Any]) -> Migration | None:
     """Changes of the study file since the study was last worked on; None if there are none that matter.
 
     Raises
     ------
-    StudyError
+    ChangedStudy
         If observations from before and after do not belong together.
     """
     was, now = _in_form_of_now(attributes[SELF]), study.identity()
@@ -80,20 +88,34 @@ def needed_migration(study: Study, attributes: dict[str, Any]) -> Migration | No
     try:
         return migration(study, was, now)
     except NotCarriedOver as error:
-        raise StudyError(
+        raise ChangedStudy(
             f"{_changed(study, was, now)}. Its results do not carry over: {error}. Or start a new study: give it "
-            f'another name in the file, such as name = "{study.name} 2"'
+            f'another name in the file, such as name = "{study.name} 2"',
+            differing(was, now)[0],
         ) from None
 
 
-def refusal(study: Study, attributes: dict[str, Any]) -> StudyError:
+def refusal(study: Study, attributes: dict[str, Any]) -> ChangedStudy:
     """Error about a study file that has changed and can be migrated."""
     was, now = _in_form_of_now(attributes[SELF]), study.identity()
     command = shlex.join(["noregret", "tune", "--migrate", str(study.path)])
-    return StudyError(
+    return ChangedStudy(
         f"{_changed(study, was, now)}. '{command}' continues with the results that carry over. Or change it back, or "
-        "give it another name in the file, which starts a new study"
+        "give it another name in the file, which starts a new study",
+        differing(was, now)[0],
     )
+
+
+def restart_advice(study: Study, error: ChangedStudy) -> str:
+    """Message about a study file that has changed, and a stored study without a result."""
+    command = shlex.join(["noregret", "tune", str(study.path)])
+    return f"{_place(study)}: its {error.key} has changed, and no trial had a result: '{command}' starts it again"
+
+
+def restarted(error: ChangedStudy, count: int, aside: str) -> str:
+    """Report that a study was started again, without its trials, which belong to another one now."""
+    trials = "its one trial had no result" if count == 1 else f"none of its {count} trials had a result"
+    return f"{error.key} has changed, and {trials}: the study starts again (the trials are kept as {aside!r})"
 
 
 def _in_form_of_now(identity: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def myself() -> dict[str, Any]:
     return {"machine": _machine(), "pid": os.getpid(), "began": began} if began else {}
 
 
-def gone(holder: dict[str, Any]) -> bool:
+def gone(holder: Mapping[str, Any]) -> bool:
     """Return True if a process has certainly ended; nothing is certain about one on another machine."""
     if not holder or holder.get("machine") != _machine():
         return False

@@ -50,6 +50,12 @@ PRESENT = sqlalchemy.text(
     "SELECT value_json FROM studies LEFT JOIN study_user_attributes "
     f"ON study_user_attributes.study_id = studies.study_id AND key = '{INCARNATION}' WHERE studies.study_id = :study"
 )
+RENAME = sqlalchemy.text(
+    "UPDATE studies SET study_name = :aside WHERE study_id = :study AND study_name = :name AND NOT EXISTS "
+    "(SELECT 1 FROM trials WHERE trials.study_id = :study AND state = 'COMPLETE')"
+)
+LONGEST_NAME = 512
+"""Number of characters of the name of a study, in Optuna's tables."""
 OF_TRIALS = ("params", "values", "intermediate_values", "user_attributes", "system_attributes", "heartbeats")
 OF_STUDY = ("trials", "study_directions", "study_user_attributes", "study_system_attributes", "studies")
 DELETE = [
@@ -259,6 +265,17 @@ class Storage:
                 record_deletion(connection, name, study.incarnation)
             for statement in DELETE:
                 connection.execute(sqlalchemy.text(statement), {"study": study.id})
+
+    def set_aside(self, name: str, study: Found) -> str:
+        """Give a study another name if it has no result; return that name, empty if it has one or is gone."""
+        ending = f" (set aside {study.id})"
+        aside = name[: LONGEST_NAME - len(ending)] + ending
+        with self.transaction() as connection:
+            if not connection.execute(RENAME, {"aside": aside, "study": study.id, "name": name}).rowcount:
+                return ""
+            if isinstance(self.where, SQLite):  # older copies have its trials under the name that is no longer its own
+                record_deletion(connection, name, study.incarnation)
+        return aside
 
     def attributes(self, study: int) -> dict[str, Any]:
         """Attributes of a study."""

@@ -30,10 +30,19 @@ from noregret.tune.measuring import Outcome
 from noregret.tune.store import trials
 from noregret.tune.store.databases.database import restoring_command
 from noregret.tune.store.faults import OPENING_SECONDS, PATIENCE_SECONDS, TROUBLE, explained, is_damage, unreadable
-from noregret.tune.store.identity import SELF, Migration, needed_migration, refusal
-from noregret.tune.store.leases import LeaseMonitor, holder
+from noregret.tune.store.identity import (
+    INCARNATION,
+    SELF,
+    ChangedStudy,
+    Migration,
+    needed_migration,
+    refusal,
+    restart_advice,
+    restarted,
+)
+from noregret.tune.store.leases import LeaseMonitor, gone, holder
 from noregret.tune.store.records import Record, Suggestion, distributions, fingerprint
-from noregret.tune.store.storage import BACKUP_SECONDS, Storage
+from noregret.tune.store.storage import BACKUP_SECONDS, Found, Storage
 from noregret.tune.store.trials import Overtaken, TrialTable, check_newest, unless_overtaken
 from noregret.tune.study.importing import ImportedRow, origin
 from noregret.tune.study.study import Params, Stop, Study, StudyError
@@ -72,12 +81,22 @@ class Store:
         Ends all waiting when it is set.
     migrate : bool
         Continue with the results that carry over if the study file has changed.
+    restart : bool
+        Set a stored study aside, and start again, if the study file has changed and no trial had a result.
     """
 
     def __init__(
-        self, study: Study, *, readonly: bool = False, stop: Event | None = None, migrate: bool = False
+        self,
+        study: Study,
+        *,
+        readonly: bool = False,
+        stop: Event | None = None,
+        migrate: bool = False,
+        restart: bool = False,
     ) -> None:
         self.study, self.stop, self.readonly = study, stop or Event(), readonly
+        self.restarted = ""
+        """Reason why the study was started again, in words; empty if it was not."""
         self.migration: Migration | None = None
         """Changes of the study file, if results were carried over."""
         self._settings: dict[int, Params | None] = {}
@@ -90,25 +109,39 @@ class Store:
         )
         self.where = self._storage.where
         try:
-            self._patiently(lambda: self._find_study(migrate), OPENING_SECONDS)
+            while not self._patiently(lambda: self._find_study(migrate, restart), OPENING_SECONDS):
+                pass
             if not readonly:
                 self.back_up()
         except BaseException:
             self._storage.close()
             raise
 
-    def _find_study(self, migrate: bool) -> None:
+    def _find_study(self, migrate: bool, restart: bool) -> bool:
+        """Find the study that the file describes, or migrate it; False if another one was set aside: look again."""
         with self._reading():
             self._id = self._storage.study_id(self.study)
         self._storage.check_seals(str(self._id))
         self._table = TrialTable(self._storage, self._id)
-        self._recognise(migrate)
-
-    def _recognise(self, migrate: bool) -> None:
-        """Check that it is the study that the file describes, or migrate it."""
         attributes = self._attributes()
         with self._reading():
             self._added: Params = dict(attributes.get(ADDED, {}))
+        try:
+            self._recognise(attributes, migrate)
+        except ChangedStudy as error:
+            if not self.study.command or not self._is_without_results():
+                raise
+            if not restart:
+                raise StudyError(restart_advice(self.study, error)) from None
+            found = Found(self._id, attributes[SELF], attributes.get(INCARNATION))
+            aside = self._storage.set_aside(self.study.name, found)  # a worker that is still there continues with it
+            self.restarted = self.restarted or (aside and restarted(error, len(self._all()), aside))
+            return False
+        return True
+
+    def _recognise(self, attributes: dict[str, Any], migrate: bool) -> None:
+        """Check that it is the study that the file describes, or migrate it."""
+        with self._reading():
             change = needed_migration(self.study, attributes)
         if change is None:
             return
@@ -117,6 +150,14 @@ class Store:
         self._added = {**self._added, **change.added}
         self._storage.set_attributes(self._id, {SELF: change.identity, ADDED: self._added, STOPPED: None})
         self.migration = change
+
+    def _is_without_results(self) -> bool:
+        """Return True if there are trials, none with a result or from elsewhere, and no process runs one of them."""
+        everything = self._all()
+        return bool(everything) and all(
+            not its.imported and (its.state in ("failed", "waiting") or (its.state == "running" and gone(its.holder)))
+            for its in everything
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -150,6 +150,8 @@ class MaxRss:
 
 TIMES = WallTime, UserTime
 """Results that are times, in seconds, and vary with the load of the machine."""
+FROM_ZERO = WallTime, UserTime, MaxRss
+"""Results that cannot be negative."""
 
 
 class Report(NamedTuple):

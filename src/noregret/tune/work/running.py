@@ -36,8 +36,10 @@ def tune(study: Study, workers: int, *, as_json: bool = False, migrate: bool = F
     for line in disturbances(study):
         complain(f"noregret: {printable(line)}")
     stop, suggester, trackers = Event(), Suggester(study), trackers_of(study)
-    with interruptible(), Store(study, stop=stop, migrate=migrate) as store, ExitStack() as runs:
-        if migrate:
+    with interruptible(), Store(study, stop=stop, migrate=migrate, restart=True) as store, ExitStack() as runs:
+        if store.restarted:
+            complain(f"noregret: {printable(store.restarted)}")
+        elif migrate:
             complain(printable(carried_over(store), keep="\n"))
         try:
             with view(study, store.records(), suggester, as_json) as seen:

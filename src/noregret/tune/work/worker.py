@@ -141,8 +141,8 @@ class Crew:
             raise StudyError(
                 f"command: has failed {failures} times in a row, the last time: {outcome.failure}"
                 f"{f' ({last})' if last else ''}. Fix it and run the same command again. "
-                "The failed trials stay in the study; to start over, or with another command, give it another name in "
-                "the study file"
+                "The failed trials stay in the study. A study without any result starts again when the command in its "
+                "file is another one"
             )
 
     def _heartbeat(self, over: Event) -> None:
