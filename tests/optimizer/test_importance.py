@@ -78,7 +78,7 @@ def test_shares_do_not_depend_on_the_unit(size):
 
 def test_what_has_no_importance_is_refused():
     for table in ([[0.0], [1.0]], [{"x": 0.0}, {"x": 1.0}]):
-        with pytest.raises(ValueError, match="needs a space of Float, Int and Choice, .*, got a table"):
+        with pytest.raises(ValueError, match=r"needs a space of Float, Int and Choice, .*, got a table"):
             Optimizer(table).importance()
     with pytest.raises(ValueError, match="without contexts or a fidelity, got contexts"):
         Optimizer({"x": Float(0, 1)}, context={"load": Float(0, 1)}).importance()
