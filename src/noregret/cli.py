@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import ast
 import inspect
 import itertools
@@ -47,7 +48,7 @@ def _parsed(argv: list[str]) -> argparse.Namespace:
     """The arguments. Those of ``init`` after ``--`` are a command; argparse would take its first word for the file."""
     parser = _parser()
     is_init = next((word for word in argv if not word.startswith("-")), "") == "init"
-    if is_init and "--" not in argv and any("{" in word for word in argv):
+    if is_init and "--" not in argv and any(re.search(r"\{\w+:", word) for word in argv):
         parser.error("init: write -- before the command, as in: noregret init -- ./bench {threads:1..64}")
     if not is_init or "--" not in argv:
         return parser.parse_args(argv)
