@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import re
 import ast
 import inspect
 import itertools
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
