@@ -395,15 +395,16 @@ class Optimizer:
     def fail(self, trial: Trial | Any, context: Any = None, cost: float | None = None) -> None:
         """A trial, or params tried in the past, gave no value, at whatever fidelity; it may have a cost as in `tell`.
 
-        Params that likely never will, since they or their neighbours keep failing, are not asked for again.
+        Reports of the trial are no evidence then. Params that likely never will, since they or their neighbours keep failing, are not asked for again.
         """
         spent = checked_cost(cost)
         if isinstance(trial, Trial) and self._trials.has_failed(trial):
             return
+        run = trial.id if isinstance(trial, Trial) and trial.id in self._trials.runs else -1
         where = self._resolved(trial, context, failing=True)
         if self._contexts.fidelity is not None:
             where = self._at(where, self._contexts.fidelity.highest)
-        self._add(FAILURE._replace(where=where, cost=spent))
+        self._add(FAILURE._replace(where=where, cost=spent, run=run))
 
     @overload
     def best(self, context: Any = None, *, fewest_changes: bool | None = None) -> Estimate: ...
@@ -488,7 +489,8 @@ class Optimizer:
 
     def _only_value(self) -> Arrival | None:
         """The first value of params that meet ``require``, None if there is none."""
-        values = (each for each in self._history.arrivals if not each.failed and not each.bound)
+        replaced, arrivals = self._history.reports, enumerate(self._history.arrivals)
+        values = (each for i, each in arrivals if not each.failed and not each.bound and i not in replaced)
         return next((each for each in values if self.space.violated(self._split(each.where).params) is None), None)
 
     @synchronized

@@ -64,8 +64,8 @@ class Answers:
     def best(self, fewest_changes: bool = True) -> Estimate:
         """Params with the largest lower confidence bound, of those that likely meet the constraints.
 
-        If questions must be safe, so must they, with the stated probability. With ``fewest_changes`` they are set back
-        to the baseline, if there is one, where that costs next to nothing.
+        If questions must be safe, so must they, with the stated probability. With ``fewest_changes`` and a baseline,
+        changes to it that are not shown to help are undone; while noise alone may explain the values, all of them.
         """
         state, belief = self.state, self.state.belief
         lower = np.where(state.recommendable, belief.mean - self.config.caution * belief.std, -math.inf)
@@ -73,13 +73,26 @@ class Answers:
         is_proven = bool(np.isfinite(proven).any())
         scores = proven if is_proven else lower
         arm = self._most_measured(scores, recommended(scores, state.margins, state.log_feasible))
-        params, baseline = state.params(arm), state.history.baseline
-        setting = self.contexts.without_context(params).params
-        if baseline is not None and fewest_changes and is_proven and self._is_fitted and state.safety is None:
-            setting = with_fewest_changes(state, self.contexts.space, setting, baseline)
-            params = with_context(setting, state.space)
-        found = self.predict([params])[0]
-        if not (is_proven and self._is_fitted):
+        baseline, guess = state.history.baseline, self.contexts.without_context(state.params(arm)).params
+        is_known = is_proven and self._is_fitted
+        if baseline is None or not (fewest_changes and is_known and state.safety is None):
+            return self._recommended(guess, baseline, is_known)
+        if self.certificate.may_be_noise and self._may_stay(baseline):
+            promising = self._recommended(guess, baseline).changes
+            return replace(self._recommended(baseline, baseline), promising=promising[0] if promising else None)
+        return self._recommended(with_fewest_changes(state, self.contexts.space, guess, baseline), baseline)
+
+    def _may_stay(self, baseline: Any) -> bool:
+        """True if the baseline may be recommended: it has a value and is likely to meet the constraints."""
+        state, arm = self.state, self.state.baseline_arm()
+        if arm is None or int(state.numbers[arm]) in state.history.unproven or not state.recommendable[arm]:
+            return False
+        return state.history.answered(int(state.numbers[arm])) > 0 and state.log_feasible[arm] >= math.log(RECOMMEND)
+
+    def _recommended(self, setting: Any, baseline: Any, is_known: bool = True) -> Estimate:
+        """Estimate of a recommended setting; if it is known well enough, with a certificate and its changes."""
+        found = self.predict([with_context(setting, self.state.space)])[0]
+        if not is_known:
             found = replace(found, _certificate=None)
         elif baseline is not None:
             found = replace(found, _reversions=self._reversions(setting, baseline, found._point))
@@ -179,7 +192,7 @@ class Answers:
         """Difference between a setting, by default what is recommended, and the baseline: params of the whole space."""
         space, best, other = self.contexts.space, chosen or self.best(), self.predict([baseline])[0]
         if space.key(best.params) == space.key(other.params):
-            return Gain(0.0, 0.0, 0.0, other, other, self.goal)
+            return Gain(0.0, 0.0, 0.0, best, best, self.goal)
         estimate = self.sign * (best.estimate - other.estimate)
         assert best._point is not None
         assert other._point is not None

@@ -9,15 +9,14 @@ itself, which knows nothing of a narrow hill in an unexplored region: nothing is
 allowed risk is the share of the settings that have no measurement near them. Heuristic: f is a draw under one of the
 models, but for a hill that may be anywhere, each place being as likely as the others.
 
-`Certificate.remaining` is less strict: the average over the models instead of the worst, and no doubt of the second
-kind.
+`Certificate.remaining` has no doubt of the second kind, and more of the first: see `Certificate.doubtful`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
@@ -26,13 +25,14 @@ from scipy.special import betaincinv
 
 from noregret.belief.numerics.linalg import pivoted_root
 from noregret.belief.posterior import Floats, Ints, Rng
+from noregret.decision.playing import child
 from noregret.optimizer.model.candidates import around, spread_out, top, unexplored_from
 from noregret.optimizer.model.constraints import IGNORE
 from noregret.optimizer.model.current import Snapshot
 from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.hypotheses import Explained, FittedModels
 from noregret.optimizer.model.learning import learn, representative, spread, with_best
-from noregret.optimizer.model.tenable import REFUTED, Pooled, Tenable, models, unrefuted, widest
+from noregret.optimizer.model.tenable import AMPLITUDES, RATIOS, Pooled, Tenable, models, unrefuted, widest
 from noregret.optimizer.space.space import Bools, Space
 
 LEVEL = 0.95
@@ -60,21 +60,16 @@ ROUNDING = 1e-12
 """Differences that are a smaller part of the values are 0 but for rounding."""
 
 DRAWS = 1000
-"""Draws for a gap, and of each model for what remains to be gained."""
+"""Draws of each model for a gap, and for what remains to be gained."""
 
 CONTENDERS_EVERYWHERE = 500
 """Settings that are drawn jointly for what remains, besides those around the best of them."""
 
-SPREAD, SPREAD_PER_PARAMETER, MOST_SPREAD = 1.5, 0.05, 2.0
-"""Deviations of draws for what remains are multiplied by 1.5 + 0.05 d, d the number of parameters, at most by 2. The
-fit is best where trials are, near the best setting, and too sure of the rest: more of the space in more dimensions."""
+FEW = 4
+"""With more parameters than this, what was measured says too little about how rough f is elsewhere."""
 
-MANY, MISSED = 4, 3.0
-"""With more parameters than this, the best of some hundred settings is far from the best of all: what remains is taken
-for this many times as much. Of stops without it with five to eight parameters, most were wrong."""
-
-NEGLIGIBLE = 0.01
-"""Models with less of the weight do not count for what remains."""
+HALF_HEIGHT = 2.08
+"""Distance in lengthscales between the two places where a Matern 5/2 hill is half as high as its top."""
 
 TOPS = 64
 """Draws whose best settings are looked at more closely."""
@@ -132,44 +127,68 @@ class Certificate:
     @cached_property
     def _unrefuted(self) -> list[Tenable]:
         """The models of the best hypothesis that are not refuted."""
-        return unrefuted(self.calibrated, np.array(self.space.groups), self.pooled.only(self._telling()))
+        return unrefuted(self.calibrated, self._groups, self.pooled.only(self._telling()))
 
     @property
     def may_be_noise(self) -> bool:
         """True if the observations do not refute that f is constant."""
         return any(model.amplitude == 0 for model in self._unrefuted)
 
-    @cached_property
+    @property
     def averaged(self) -> list[tuple[float, Tenable]]:
-        """Models over which `remaining` is the average, the likeliest first, and the weight of each.
+        """Models that are not refuted, without noise alone, each with its share of their likelihood."""
+        found = [model for model in self._unrefuted if model.amplitude > 0]
+        weights = np.exp(np.array([model.likelihood for model in found]) - max(model.likelihood for model in found))
+        return list(zip((weights / weights.sum()).tolist(), found, strict=True))
 
-        They are all that are not refuted, and the fits of the other hypotheses within `REFUTED` nats. Noise alone is no
-        part, and models with less weight than `NEGLIGIBLE` are none.
+    @cached_property
+    def doubtful(self) -> list[Tenable]:
+        """The models under which the worst is stated for `remaining`, the roughest last.
+
+        What was measured says little about how rough f is elsewhere. So while a model rougher than the fit is not
+        refuted, the next rougher one counts as well. And a logarithm of the distance to a ceiling limits by how much f
+        may be better anywhere, so the models of the values themselves count beside it.
         """
-        own = [model for model in self._unrefuted if model.amplitude > 0]
-        best = max(model.likelihood for model in own)
-        found = sorted(own + [self._rival(each, best) for each in self._rivals], key=lambda model: -model.likelihood)
-        weights = np.exp(np.array([model.likelihood for model in found]) - found[0].likelihood)
-        weights = weights[weights >= NEGLIGIBLE * weights.sum()]
-        return list(zip((weights / weights.sum()).tolist(), found, strict=False))
+        found = self._with_next(self.calibrated, self.pooled.only(self._telling()), self._unrefuted)
+        plain = next((each for each in self.calibrated.explained if each.hypothesis.values.logarithm is None), None)
+        if self.calibrated.scale.logarithm is not None and plain is not None and self.evidence is not None:
+            fitted, pooled = self._learnt(plain)
+            found += self._with_next(fitted, pooled, unrefuted(fitted, self._groups, pooled))
+        return sorted(widest(each for each in found if each.amplitude > 0), key=lambda model: -model.ratio)
+
+    def _with_next(self, fitted: FittedModels, pooled: Pooled, found: list[Tenable]) -> list[Tenable]:
+        """These models, and those with the next shorter lengthscales if some are shorter than fitted."""
+        shortest = min(model.ratio for model in found)
+        is_known = shortest == RATIOS[0] and len(self.calibrated.fit.lengthscales) <= FEW
+        if is_known or shortest == RATIOS[-1]:
+            return found
+        ratio = RATIOS[RATIOS.index(shortest) + 1]
+        return found + models(fitted, self._groups, pooled, ratio, [(AMPLITUDES[-1], 1.0)])
 
     @property
-    def _rivals(self) -> list[Explained]:
-        """Hypotheses that explain the observations nearly as well as the best one."""
-        best, *others = self.calibrated.explained
-        return [each for each in others if each.nats > best.nats - REFUTED] if self.evidence is not None else []
+    def _groups(self) -> Ints:
+        return np.array(self.space.groups)
 
-    def _rival(self, explained: Explained, best: float) -> Tenable:
-        """The fit of another hypothesis, as much less likely than the best model as the hypothesis is."""
+    def _learnt(self, explained: Explained) -> tuple[FittedModels, Pooled]:
+        """Another hypothesis and the measurements in its units."""
         assert self.evidence is not None
         fitted = FittedModels((explained,))
         evidence = fitted.scale.standardised(self.evidence)
         kept = np.union1d(representative(fitted, evidence, MOST), self._anchored)
         learnt = learn(fitted, evidence.only(kept))
         rows = learnt.process.rows
-        pooled = Pooled(rows._replace(values=rows.values + fitted.fit.centre), learnt.scatter, learnt.freedom)
-        model = models(learnt.models, np.array(self.space.groups), pooled, 1.0, [(1.0, 1.0)])[0]
-        return replace(model, likelihood=best + explained.nats - self.calibrated.explained[0].nats)
+        values = rows.values + fitted.fit.centre
+        return learnt.models, Pooled(rows._replace(values=values), learnt.scatter, learnt.freedom)
+
+    @property
+    def narrowest(self) -> float:
+        """Width at half height of the narrowest hill that `remaining` speaks of, as a part of each range.
+
+        It is that of the kernel of the roughest model, the geometric mean over the parameters.
+        """
+        shortest = min(model.ratio for model in self.doubtful)
+        widths = np.minimum(HALF_HEIGHT * shortest * np.array(self.calibrated.fit.lengthscales), 1.0)
+        return float(np.exp(np.log(widths).mean()))
 
     @property
     def _anchored(self) -> Ints:
@@ -269,36 +288,26 @@ class Certificate:
         return explored and all(is_unlikely(model) for model in reversed(self.tenable))  # the likeliest no first
 
     def remaining(self, point: Floats, level: float) -> float:
-        """Improvement on a (1, d) point elsewhere that is not exceeded with this probability, by the models' average.
+        """Improvement on a (1, d) point elsewhere that is not exceeded with this probability, under the worst model.
 
-        The draws of f are those of `excesses`. Infinite while noise alone may explain the observations: the size of f
-        is unknown then, and a fit that takes all of it for noise would leave nothing to gain.
+        Infinite while noise alone may explain the observations: the size of f is unknown then, and a fit that takes all
+        of it for noise would leave nothing to gain.
         """
         if self.may_be_noise:
             return math.inf
-        weights, draws = zip(*self.excesses(point), strict=True)
-        excess = np.concatenate(draws)
-        order, each = np.argsort(-excess), np.repeat(np.array(weights) / DRAWS, DRAWS)
-        above = np.cumsum(each[order]) - each[order]  # the share of the draws before it
-        return float(excess[order][np.flatnonzero(above <= 1 - level + 1e-12)[-1]])
+        return max(float(np.quantile(excess, level)) for excess in self.excesses(point))
 
     def is_likely_within(self, point: Floats, tolerance: float, risk: float) -> bool:
         """Return True if `remaining` at the level 1 - ``risk`` is within the tolerance; False as soon as it is not."""
-        share = 0.0
         if self.may_be_noise or risk < 1 / DRAWS:  # too rare for this number of draws
             return False
-        for weight, excess in self.excesses(point):
-            share += weight * float(np.mean(excess > tolerance))
-            if share > risk:
-                return False
-        return True
+        return all(np.mean(excess > tolerance) <= risk for excess in self.excesses(point))
 
-    def excesses(self, point: Floats) -> Iterator[tuple[float, Floats]]:
-        """Weight of each model, and by how much the best setting is better in each of `DRAWS` draws of f."""
-        rng, is_large = np.random.default_rng(self.seed), self.space.count > len(self.others)
-        missed = MISSED if is_large and max(self.space.groups) + 1 > MANY else 1.0
-        for weight, model in self.averaged:
-            yield weight, missed * self._contest_everywhere(model, point, rng).excess(DRAWS, rng)
+    def excesses(self, point: Floats) -> Iterator[Floats]:
+        """By how much the best setting is better in each of `DRAWS` draws of f, under each model, roughest first."""
+        for place, model in enumerate(reversed(self.doubtful)):
+            rng = np.random.default_rng(child(self.seed, place))
+            yield self._contest_everywhere(model, point, rng).excess(DRAWS, rng)
 
     @cached_property
     def _cover(self) -> Floats:
@@ -309,16 +318,15 @@ class Certificate:
 
     def _contest_everywhere(self, model: Tenable, point: Floats, rng: Rng) -> _Contest:
         """The point, others that may be the best, and settings around those that are the best in some draws of f."""
-        factor = min(SPREAD + SPREAD_PER_PARAMETER * (max(self.space.groups) + 1), MOST_SPREAD)
         mean, std = model.process.predict(self._cover)
         best = self._cover[top(mean + 3 * std, CONTENDERS_EVERYWHERE)]
-        first = self._joint(model, np.vstack([point, best]), factor)
+        first = self._joint(model, np.vstack([point, best]))
         if not self.is_free:
             return first
         tops = np.vstack([point, best])[np.unique(first.draws(TOPS, rng).argmax(axis=0))]
         radii = model.ratio * self._lengthscales * rng.choice(RADII, size=(CLOUD, 1))
         near = self.space.snap(around(tops, CLOUD, radii, np.array(self.space.groups), rng))
-        return self._joint(model, np.vstack([point, best, near]), factor)
+        return self._joint(model, np.vstack([point, best, near]))
 
     @property
     def _up_to_date(self) -> Floats:
@@ -344,9 +352,9 @@ class Certificate:
         mean, std = model.process.predict(self.others)
         return self._joint(model, np.vstack([point, self.others[top(mean + 3 * std, CONTENDERS)]]))
 
-    def _joint(self, model: Tenable, points: Floats, factor: float = 1.0) -> _Contest:
+    def _joint(self, model: Tenable, points: Floats) -> _Contest:
         mean, covariance = model.process.joint(points)
-        return _Contest(model.fitted, mean, pivoted_root(covariance), factor)
+        return _Contest(model.fitted, mean, pivoted_root(covariance))
 
 
 def _ellipse(mean: Floats, covariance: Floats, width: float) -> Floats:
@@ -363,13 +371,11 @@ class _Contest:
     fitted: FittedModels
     mean: Floats
     root: Floats
-    factor: float = 1.0
-    """Factor on all deviations from the mean."""
 
     def draws(self, count: int, rng: Rng) -> Floats:
         """Joint draws, (m, count)."""
         deviations = self.root @ rng.standard_normal((self.root.shape[1], count))
-        return np.asarray(self.mean[:, None] + self.factor * deviations)
+        return np.asarray(self.mean[:, None] + deviations)
 
     def excess(self, count: int, rng: Rng) -> Floats:
         """Improvement of the best setting on the recommended one in ``count`` joint draws, in values, (count,)."""

@@ -32,6 +32,8 @@ class Estimate:
         Whether it was recommended although it is not likely to meet all constraints, as nothing else is.
     cost : float or None
         Median of the predicted cost of one measurement, in `Optimizer.predict` if costs are known; None if not.
+    promising : Change or None
+        The most promising change, if the baseline is recommended because noise alone may explain the values.
     """
 
     params: Any
@@ -46,6 +48,7 @@ class Estimate:
     _is_best: bool = field(default=False, repr=False, compare=False)
     is_likeliest: bool = field(default=False, repr=False, compare=False)
     cost: float | None = field(default=None, repr=False, compare=False)
+    promising: Change | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         """As ``Estimate: 0.123 (0.061 to 0.167, at 95%) of {rate: 0.01235}``, with the digits that it supports."""
@@ -70,28 +73,37 @@ class Estimate:
     def remaining(self) -> float:
         """Improvement that is left to gain by another setting, by the model, with probability ``level``.
 
-        In the units of the values, averaged over the models that the observations do not refute. Wrong where f has a
-        narrow peak that no trial came near. Infinite before the first fit, while noise alone may explain the values,
-        and where nothing is likely to meet the constraints. Computed when it is first looked at, as of when the
-        estimate was made.
+        In the units of the values, under the worst of the models that the observations do not refute. A heuristic:
+        it says nothing about hills that are narrower than `narrowest`. Infinite before the first fit, while noise alone
+        may explain the values, and where nothing is likely to meet the constraints. Computed when it is first looked
+        at, as of when the estimate was made.
         """
         if self._certificate is None or self._point is None:
             return math.inf
         return self._certificate.remaining(self._point, self.level)
 
+    @property
+    def narrowest(self) -> float:
+        """Width of the narrowest hill that `remaining` speaks of, as a part of each range; 1 if it is infinite."""
+        return self._certificate.narrowest if self._certificate and math.isfinite(self.remaining) else 1.0
+
     def remaining_in_words(self, unit: str = "") -> str:
-        """As ``by the model, at most 0.8% left to gain (95%)``: a percentage of the estimate, if that is not near 0."""
+        """As ``by the model, at most 0.8% left to gain (95%), if no hill is narrower than 0.2 of each range``.
+
+        A percentage of the estimate, if that is not near 0.
+        """
         level = f"({100 * self.level:g}%)"
         if math.isinf(self.remaining):
             return "what is left to gain is unknown: noise alone may explain the results"
+        condition = f", if no hill is narrower than {number(self.narrowest, 1)} of each range"
         if self.remaining <= 0:
-            return f"by the model, nothing is left to gain {level}"
+            return f"by the model, nothing is left to gain {level}{condition}"
         if self.lower < 0 <= self.upper or not self.estimate:
-            return f"by the model, at most {number(self.remaining, 2)}{unit} left to gain {level}"
+            return f"by the model, at most {number(self.remaining, 2)}{unit} left to gain {level}{condition}"
         if self.remaining >= abs(self.estimate):
             return f"what is left to gain is unknown: by the model it may be more than the estimate itself {level}"
         percent = number(100 * self.remaining / abs(self.estimate), 2)
-        return f"by the model, at most {percent}% left to gain {level}"
+        return f"by the model, at most {percent}% left to gain {level}{condition}"
 
     @cached_property
     def gap(self) -> float:
@@ -176,20 +188,38 @@ class Gain:
             return None
         return Percent(100 * estimate, 100 * min(lower, estimate), 100 * max(upper, estimate))
 
+    @property
+    def is_shown(self) -> bool:
+        """True if the recommended setting is shown to be better than the baseline, at ``level``."""
+        return self.lower > 0
+
     def __str__(self) -> str:
-        """As ``18% lower than your settings (between 12% and 23%, at 95%)``."""
-        if self.best.params is self.baseline.params:
-            return "your settings are the best that is known"
+        """As ``18% lower than your settings (between 12% and 23%, at 95%)``; if that is not shown, it says so first."""
+        if self.best is self.baseline:
+            return self._nothing()
         words = ("lower", "higher") if self.goal == "minimize" else ("higher", "lower")
         percent, unit = (self.percent, "%") if self.percent else (self, "")
         both = percent.lower < 0 < percent.upper
-        ends = [_said(end, unit, words if both else None) for end in sorted((percent.lower, percent.upper), key=abs)]
+        order = (lambda end: words[end < 0] == "higher") if both else abs
+        ends = [_said(end, unit, words if both else None) for end in sorted((percent.lower, percent.upper), key=order)]
+        interval = f"(between {ends[0]} and {ends[1]}, at {100 * self.level:g}%)"
         middle = _said(percent.estimate, unit, words)
-        said = f"{middle} than your settings (between {ends[0]} and {ends[1]}, at {100 * self.level:g}%)"
+        if self.is_shown:
+            said = f"{middle} than your settings {interval}"
+        else:
+            said = f"not shown to be better than your settings: {middle} {interval}"
         if self.baseline.feasible < 0.5:
             chance = chance_in_words(self.baseline.feasible)
             said += f"; your settings meet the constraints with a probability of {chance}"
         return said
+
+    def _nothing(self) -> str:
+        """The result if the recommended setting is the baseline."""
+        change = self.best.promising
+        if change is None:
+            return "your settings are the best that is known"
+        which = f"{change.name} {shown(change.before)} -> {shown(change.after)}"
+        return f"nothing is shown to be better than your settings; the most promising change is {which}"
 
 
 def _said(value: float, unit: str, words: tuple[str, str] | None) -> str:

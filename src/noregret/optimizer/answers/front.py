@@ -223,7 +223,7 @@ class FrontAnswers:
         rng, columns = np.random.default_rng(seed), []
         for answers in self.each.values():
             weights, models = zip(*answers.certificate.averaged, strict=True)
-            counts, parts = rng.multinomial(DRAWS, np.array(weights) / sum(weights)), []
+            counts, parts = rng.multinomial(DRAWS, weights), []
             for model, count in zip(models, counts.tolist(), strict=True):
                 if count:
                     mean, covariance = model.process.joint(points)

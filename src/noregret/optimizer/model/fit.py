@@ -184,7 +184,7 @@ class Likelihood:
         centres = np.where(unknown, own_average[evidence.where], told_average[evidence.where])
         squares = precision * (evidence.values - centres) ** 2
         self.scatter, self.told_scatter = float(squares[unknown].sum()), float(squares[~unknown].sum())
-        self.unknown = int(np.count_nonzero(unknown))
+        self.unknown = int(np.count_nonzero(unknown)) - evidence.agreement()
         self.constant = 0.5 * float(np.log(precision).sum()) - 0.5 * len(evidence) * math.log(2 * math.pi)
 
     def at(self, fit: Fit) -> tuple[float, Fit]:

@@ -254,6 +254,7 @@ class History:
         self.costed += arrival.cost == arrival.cost
         if arrival.failed:
             self._failures.add(arrival.where)
+            self.measured -= arrival.run in self.runs  # its reports are replaced
             return
         if arrival.bound:
             self._bounded.add(arrival.where)

@@ -72,7 +72,8 @@ def learn(fitted: FittedModels, evidence: Evidence, certain: Bools | None = None
     relative = trust * models.noise.levels(evidence.points)[evidence.where] if models.noise.varies else trust
     if told.bounds is not None:
         relative = np.where(told.bounds != 0, doubt, relative)
-    return Learnt(models, process, relative, scatter, len(told.exact) - len(told.exact.points))
+    freedom = len(told.exact) - len(told.exact.points) - told.exact.agreement()
+    return Learnt(models, process, relative, scatter, freedom)
 
 
 def representative(fitted: FittedModels, evidence: Evidence, most: int) -> Ints:

@@ -128,8 +128,9 @@ class RobustScale:
     """Median of the points' medians, and the spread of their middle four fifths as a Gaussian's standard deviation.
 
     Heuristic. A tenth of the points may be absurd on either side, or one of four and more. Points, not measurements,
-    are counted, since a good point is measured often. Where the middle does not spread, everything does; where nothing
-    does, the unit is 1. A few points may be close to each other by luck: then the unit is at least the noise.
+    are counted, since a good point is measured often. Where the middle does not spread, the range of all but absurd
+    points counts, or that of all but absurd values; where nothing spreads, the unit is the size of the middle, or 1. A
+    few points may be close to each other by luck: then the unit is at least the noise.
     """
 
     bend: float = 2.0
@@ -138,8 +139,8 @@ class RobustScale:
         """A scale for these measurements."""
         medians = without_absurd_ends(evidence.medians())
         low, middle, high = np.quantile(medians, [0.1, 0.5, 0.9])
-        spread = float(high - low or np.ptp(medians) or np.ptp(evidence.values))
-        unit = max(spread / 2.563, _noise(evidence) if len(medians) < FEW_POINTS else 0.0) or 1.0
+        spread = float(high - low or np.ptp(medians) or np.ptp(without_absurd_ends(evidence.values)))
+        unit = max(spread / 2.563, _noise(evidence) if len(medians) < FEW_POINTS else 0.0) or abs(float(middle)) or 1.0
         floor = float(middle - WORSE * max(middle - medians.min(), unit))
         return Scale(float(middle), unit, self.bend, floor=floor)
 
@@ -161,7 +162,7 @@ def without_absurd_ends(numbers: Floats) -> Floats:
         return numbers
     low, high = np.sort(numbers)[[1, -2]]
     reach = ABSURD * (high - low)
-    return np.clip(numbers, low - reach, high + reach) if reach else numbers
+    return np.clip(numbers, low - reach, high + reach)
 
 
 @dataclass(frozen=True)
