@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import math
 import re
 import subprocess
 import sys
@@ -14,14 +15,14 @@ import pytest
 
 from noregret import Choice, Float, Int, Optimizer, report
 from noregret.optimizer import Estimate, Gain
-from noregret.tune.learning.findings import Findings, possible_gain, summary
+from noregret.tune.learning.findings import Findings, summary
 from noregret.tune.learning.fronts import FrontFindings, Wish
 from noregret.tune.learning.suggest import believed
 from noregret.tune.page import words
 from noregret.tune.page.page import page
 from noregret.tune.page.reporting import _findings
 from noregret.tune.store.records import Record
-from noregret.tune.study.results import LastNumber, MaxRss, UserTime, WallTime
+from noregret.tune.study.results import LastNumber, MaxRss, UserTime, WallTime, possible
 from noregret.tune.study.study import Objective, Study
 from noregret.tune.work.display import conclusion
 
@@ -333,10 +334,12 @@ def test_times_and_memory_are_nowhere_less_than_0(result):
 
 def gained(goal, result, best, baseline, relative):
     """Gain from the ends of two estimates, and of their relative difference."""
-    best, baseline = Estimate({"x": 0}, *best), Estimate({"x": 1}, *baseline)
+    low, high = possible(result) or (-math.inf, math.inf)
+    ends = [[min(max(end, low), high) for end in each] for each in (best, baseline)]
+    best, baseline = Estimate({"x": 0}, *ends[0]), Estimate({"x": 1}, *ends[1])
     sign = -1 if goal == "minimize" else 1
     middle = sign * (best.estimate - baseline.estimate)
-    return possible_gain(Gain(middle, middle - 2, middle + 2, best, baseline, goal, relative=relative), result)
+    return Gain(middle, middle - 2, middle + 2, best, baseline, goal, relative=relative).within(low, high)
 
 
 def test_a_time_gets_at_most_100_percent_lower():

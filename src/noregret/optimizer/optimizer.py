@@ -32,6 +32,7 @@ from noregret.optimizer.checking import (
     checked_cost,
     checked_goal,
     checked_goals,
+    checked_possible,
     checked_safe,
     checked_stop_rule,
     checked_tolerance,
@@ -52,7 +53,7 @@ from noregret.optimizer.questions.objectives import for_objectives
 from noregret.optimizer.questions.questions import Opening, opening
 from noregret.optimizer.questions.state import State, state_of
 from noregret.optimizer.saving import read, write
-from noregret.optimizer.show import Frames, Standing
+from noregret.optimizer.show import Frames, Shift, Standing
 from noregret.optimizer.space.contexts import FixedContext, Setting, checked_contexts, with_context
 from noregret.optimizer.space.parameters import finite
 from noregret.optimizer.space.space import Product, Space
@@ -114,6 +115,9 @@ class Optimizer:
     safe : float, or dict of floats, optional
         ``0.99``: questions meet all constraints with this probability; ``{"memory": 0.99}``: they meet these. The first
         ones are the baseline, which must meet them, and its neighbours. `docs/guarantees.md` says what this rests on.
+    possible : (float, float), optional
+        ``(0, 1)`` for an accuracy, ``(0, math.inf)`` for a time: the least and the largest value that there can be. No
+        estimate and no end of an interval leaves it. With several objectives, a dict of ranges by name.
     fidelity : dict, optional
         ``{"epochs": Int(1, 81, log=True)}``: one number that says how well and at what cost to measure. A trial says at
         which fidelity; a measurement costs in proportion to it. Everything else is about the highest. See `report`.
@@ -152,12 +156,14 @@ class Optimizer:
         fidelity: Any = None,
         calibration: OptimizerConfig | None = None,
         goals: Any = None,
+        possible: Any = None,
     ) -> None:
         if not isinstance(calibration, OptimizerConfig | None):
             raise ValueError(f"calibration must be an OptimizerConfig, got {calibration!r}")
         self.space, self.goals = as_space(space, require), checked_goals(goal, goals)
         self.goal = cast(Goal, None) if self.goals else checked_goal("minimize" if goal is None else goal)
-        self.require = tuple(require or ())
+        self.require, self.possible = tuple(require or ()), possible
+        self._possible = checked_possible(possible, self.goals)
         self.calibration, self.constraints = calibration or OptimizerConfig(), checked_constraints(constraints)
         self.drift = checked_drift(drift)
         self.budget = None if budget is None else checked_cost(budget, "budget")
@@ -180,7 +186,7 @@ class Optimizer:
         self._start()
         self._answers: tuple[int, int, Space, Any] | None = None
         self._last: State | None = None  # what the last question saw
-        self._frames = Frames(self._contexts, self.constraints, self._sign, self.goals)
+        self._frames = Frames(self._contexts, self.constraints, self._sign, self.goals, self._possible)
         self._trials, self._lock = Trials(), RLock()
 
     @overload
@@ -274,8 +280,11 @@ class Optimizer:
         key = len(history.arrivals), len(history.params), space
         if self._answers is None or self._answers[:3] != key:
             state, about = self._state(space), (self._contexts, self.calibration)
-            made = FrontAnswers.of(state, *about, self.goals, self._seed, method) if self.goals else None
-            self._answers = (*key, made or Answers(state, *about, self.goal, self._seed))
+            if self.goals:
+                made: Any = FrontAnswers.of(state, *about, self.goals, self._seed, self._possible, method)
+            else:
+                made = Answers(state, *about, self.goal, self._seed, self._possible[""])
+            self._answers = (*key, made)
         return self._answers[3]
 
     @synchronized
@@ -669,7 +678,8 @@ class Optimizer:
         bounds = self._history.bounds
         failed = len(self._history.arrivals) - values - bounds - self._history.replaced
         names, half_life = self.space.names, self.half_life
-        return Standing(self.goal, names, self.constraints, values, failed, out, best, gain, half_life, bounds)
+        about = self.goal, names, self.constraints, values, failed, out, best, gain, half_life, bounds
+        return Standing(*about, shift=self.shift)
 
     def _standing_of_several(self, goals: Goals, is_one: bool) -> Standing:
         values, out = self._history.measured, len(self._trials.running())
@@ -701,6 +711,17 @@ class Optimizer:
         Given with `drift`, or found out at the last milestone if that is "auto".
         """
         return self._any_state().models.fit.half_life if self._history.measured > 1 else math.inf
+
+    @property
+    @synchronized
+    def shift(self) -> Shift | None:
+        """Change of the machine during the study, which repeats of the baseline and all other values show; or None.
+
+        The values before it are corrected by it in everything that is stated. With `drift` or several objectives it is
+        not looked for.
+        """
+        step = None if self.goals or self._history.measured < 2 else self._any_state().step
+        return None if step is None else Shift(step.until, self._sign * step.by)
 
     @property
     @synchronized

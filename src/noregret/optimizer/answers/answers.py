@@ -43,6 +43,8 @@ class Answers:
     config : OptimizerConfig
     goal : "minimize" or "maximize"
     seed : SeedSequence
+    possible : (float, float)
+        Least and largest value that there can be.
     """
 
     state: Snapshot
@@ -50,6 +52,7 @@ class Answers:
     config: OptimizerConfig
     goal: Goal
     seed: np.random.SeedSequence
+    possible: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def sign(self) -> float:
@@ -160,6 +163,7 @@ class Answers:
         ends = self.sign * np.array([*own, *self.certificate.interval(points, width)]) + 0.0  # no -0.0
         if history.measured < FEWEST and not history.is_noise_known:
             ends[1:] = [[-math.inf], [math.inf], [-math.inf], [math.inf]]
+        ends[np.isfinite(ends)] = np.clip(ends[np.isfinite(ends)], *self.possible)
         return list(zip(ends[0].tolist(), ends.min(axis=0).tolist(), ends.max(axis=0).tolist(), strict=True))
 
     def importance(self, better_half: bool = False) -> Importance:
@@ -202,4 +206,5 @@ class Answers:
         points = np.vstack([best._point, other._point])
         lower, upper = self.certificate.difference(points, WIDTH)
         relative = self.certificate.relative_difference(points, WIDTH)
-        return Gain(estimate, min(lower, estimate), max(upper, estimate), best, other, self.goal, relative=relative)
+        found = Gain(estimate, min(lower, estimate), max(upper, estimate), best, other, self.goal, relative=relative)
+        return found.within(*self.possible)

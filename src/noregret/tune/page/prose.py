@@ -66,6 +66,8 @@ def how_sure(findings: Findings) -> Iterator[str]:
         yield _sentence(room_left(best, findings.unit))
     if findings.half_life < math.inf:
         yield _sentence(change_in_words(findings.half_life)) + " All findings are about the present."
+    if findings.shift:
+        yield _sentence(str(findings.shift))
     worse, close = findings.rivals
     if worse + close:
         yield _against_rivals(worse, close, best.level, bool(findings.study.constraints))

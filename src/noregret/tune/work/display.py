@@ -344,6 +344,8 @@ def how_good(found: Findings, best: Estimate) -> Iterator[str]:
         yield feasibility(best)
     if found.half_life < math.inf:
         yield change_in_words(found.half_life)
+    if found.shift:
+        yield str(found.shift)
 
 
 def _front(found: FrontFindings) -> Iterator[str]:
