@@ -32,8 +32,8 @@ Entry = dict[str, Any]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--again", nargs="+", metavar="RESULT", default=[], help="forget the old runs of these results")
-    parser.add_argument("--now", nargs="+", metavar="RESULT", default=[], help="these were measured today, by this code")
+    parser.add_argument("--again", nargs="+", metavar="RESULT", default=[], help="forget the old runs of these")
+    parser.add_argument("--now", nargs="+", metavar="RESULT", default=[], help="measured today, with this code")
     options = parser.parse_args()
     for name in options.again:
         forget(name)

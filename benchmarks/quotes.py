@@ -34,7 +34,8 @@ CLAIMS = ROOT / "benchmarks" / "results" / "claims.json"
 DAY = r"\d{4}-\d\d-\d\d"
 NAME = re.compile(r"\{([\w.-]+)\}")
 BUDGETS = (50, 200)
-STORED = {"rank": "peers.csv", "seconds": "peers.csv", "bbob": "noisy.csv", "story": "story.csv", "judges": "judges.jsonl"}
+STORED = {"rank": "peers.csv", "seconds": "peers.csv", "bbob": "noisy.csv"}
+STORED |= {"story": "story.csv", "judges": "judges.jsonl"}
 """Result of a name, by its first part; other names are entries of measured.json."""
 
 

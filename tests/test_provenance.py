@@ -1,4 +1,4 @@
-"""Stored results of the benchmarks: each has a date and the digest of its code, and pages quote no stale one undated."""
+"""Stored results: each has a date and the digest of its code, and pages quote no stale one without its date."""
 
 import json
 import sys

@@ -65,7 +65,9 @@ def write(lines: list[Line], path: Path) -> None:
     """The page, and its pictures in the folder ``pictures`` beside it."""
     pictures = path.parent / "pictures"
     pictures.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join([INTRODUCTION, provenance.sentence("noisy.csv"), *_results(lines, pictures)]), encoding="utf-8")
+    path.write_text(
+        "\n".join([INTRODUCTION, provenance.sentence("noisy.csv"), *_results(lines, pictures)]), encoding="utf-8"
+    )
 
 
 def _results(lines: list[Line], pictures: Path) -> list[str]:

@@ -23,9 +23,7 @@ def some_text() -> bytes:
     files = sorted(Path(sysconfig.get_path("stdlib")).glob("*/*.py"))
     texts = [file.read_bytes() for file in random.sample(files, PIECES)]
     begins = [random.randrange(max(len(text) - BYTES, 0) + 1) for text in texts]
-    return b"".join(
-        text[i : i + BYTES] for text, i in zip(texts, begins, strict=True)
-    )
+    return b"".join(text[i : i + BYTES] for text, i in zip(texts, begins, strict=True))
 
 
 def measure(data: bytes, level: int, block: int) -> dict[str, float]:

@@ -513,8 +513,8 @@ class Optimizer:
             draws. It is not the probability that a stop is right.
         by : "model" or "certificate"
             By "model", ``best().remaining`` is at most ``within``: under the worst of the models that the observations
-            do not refute, which miss hills narrower than ``best().narrowest``. By "certificate", with a test under each
-            of these models, and only when almost all settings have a trial near them: in three dimensions and more it is
+            do not refute, which miss hills narrower than ``best().narrowest``. By "certificate", tested under each of
+            these models, and only when almost all settings have a trial near them: in three dimensions and more it is
             hardly ever yes.
         context : dict, optional
             The context that it is about, if there are contexts.

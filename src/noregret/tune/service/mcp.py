@@ -69,7 +69,7 @@ Within = Annotated[
     Field(description='Stop when no more than this is left to gain: "1%" of the best estimate, or a number'),
 ]
 Margin = Annotated[Within | None, Field(description='Margin of equality, such as "1%"; without it never "equal"')]
-Confidence = Annotated[float, AfterValidator(checked_confidence), Field(description="Level of the statement, as in 95%")]
+Confidence = Annotated[float, AfterValidator(checked_confidence), Field(description="Level of the statement")]
 Context = Annotated[Params | None, Field(description="The current context, if the study has contexts")]
 Limits = Annotated[dict[Label, list[str | float]] | None, Field(description='Of objectives: {"cost": ["<=", 0.3]}')]
 Weights = Annotated[dict[Label, float] | None, Field(description="Of objectives: the best weighted sum is wanted")]
