@@ -69,9 +69,12 @@ def test_absurd_values_do_not_move_the_scale(absurd):
     assert np.isfinite(after.standard(spoilt) ** 2).all()
 
 
-def test_where_nothing_spreads_the_unit_is_one():
-    data = Evidence(np.zeros((5, 1)), np.arange(5), np.full(5, 4.0), np.full(5, np.nan), np.zeros(1, int))
-    assert RobustScale()(data) == Scale(4.0, 1.0, RobustScale().bend, floor=-6.0)
+def test_where_nothing_spreads_the_unit_is_the_size_of_the_values_or_one():
+    def data(value):
+        return Evidence(np.zeros((5, 1)), np.arange(5), np.full(5, value), np.full(5, np.nan), np.zeros(1, int))
+
+    assert RobustScale()(data(4.0)) == Scale(4.0, 4.0, RobustScale().bend, floor=-36.0)
+    assert RobustScale()(data(0.0)) == Scale(0.0, 1.0, RobustScale().bend, floor=-10.0)
 
 
 @pytest.mark.parametrize("points", [4, 6, 9])
@@ -96,8 +99,17 @@ def test_nothing_is_reported_as_absurdly_bad():
         np.testing.assert_allclose(scale.original(scale.standard(data.values)), data.values)
 
 
+@pytest.mark.parametrize("outlier", [1.1, -1e6, 1e9])
+def test_one_outlier_among_equal_values_does_not_set_the_unit(outlier):
+    values = np.append(np.ones(20), outlier)
+    data = Evidence(np.zeros((21, 1)), np.arange(21), values, np.full(21, np.nan), np.zeros(1, int))
+    assert RobustScale()(data).unit == 1.0
+
+
 def test_where_only_a_few_differ_they_set_the_unit():
-    data = Evidence(np.zeros((21, 1)), np.arange(21), np.eye(1, 21)[0], np.full(21, np.nan), np.zeros(1, int))
+    data = Evidence(
+        np.zeros((21, 1)), np.arange(21), np.eye(1, 21)[0] + np.eye(1, 21, 1)[0], np.full(21, np.nan), np.zeros(1, int)
+    )
     assert RobustScale()(data).unit == pytest.approx(1 / 2.563)
 
 

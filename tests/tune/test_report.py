@@ -342,7 +342,9 @@ def gained(goal, result, best, baseline, relative):
 def test_a_time_gets_at_most_100_percent_lower():
     few, usual = (0.1, -0.1, 0.4), (0.5, 0.3, 0.7)
     gain = gained("minimize", WallTime(), few, usual, (-0.2, 1.01))
-    assert str(gain) == "80% lower than your settings (between 20% higher and 100% lower, at 95%)"
+    assert str(gain) == (
+        "not shown to be better than your settings: 80% lower (between 100% lower and 20% higher, at 95%)"
+    )
     assert (gain.lower, gain.upper, gain.best.lower) == (-0.4, 0.7, 0.0)  # if the baseline is 0, and if the best is
     assert gained("minimize", WallTime(), (-0.1, -0.2, 0.4), usual, (0.9, 1.3)).percent == (100, 90, 100)
     gain = gained("maximize", MaxRss(), few, usual, (-1.3, 0.2))
@@ -355,7 +357,9 @@ def test_a_time_gets_at_most_100_percent_lower():
 def test_a_number_of_either_sign_is_not_told_in_percent():
     few, usual = (0.1, -0.1, 0.4), (0.5, 0.3, 0.7)
     gain = gained("minimize", LastNumber(), few, usual, (-0.2, 1.01))
-    assert str(gain) == "0.4 lower than your settings (between 1.6 higher and 2.4 lower, at 95%)"
+    assert str(gain) == (
+        "not shown to be better than your settings: 0.4 lower (between 2.4 lower and 1.6 higher, at 95%)"
+    )
     assert gained("minimize", LastNumber(), few, (-0.5, -0.7, -0.3), (-1.5, 0.2)).percent is None
     assert gained("minimize", LastNumber(), (-0.9, -1, -0.8), (-0.5, -0.7, -0.3), (0.3, 1.5)).percent is not None
     assert gained("minimize", LastNumber(), (-0.9, -1, -0.8), usual, (1.3, 3.0)).percent is not None

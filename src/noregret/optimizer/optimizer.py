@@ -395,7 +395,8 @@ class Optimizer:
     def fail(self, trial: Trial | Any, context: Any = None, cost: float | None = None) -> None:
         """A trial, or params tried in the past, gave no value, at whatever fidelity; it may have a cost as in `tell`.
 
-        Reports of the trial are no evidence then. Params that likely never will, since they or their neighbours keep failing, are not asked for again.
+        Reports of the trial are no evidence then. Params that likely never will, since they or their neighbours keep
+        failing, are not asked for again.
         """
         spent = checked_cost(cost)
         if isinstance(trial, Trial) and self._trials.has_failed(trial):

@@ -75,12 +75,15 @@ class Answers:
         arm = self._most_measured(scores, recommended(scores, state.margins, state.log_feasible))
         baseline, guess = state.history.baseline, self.contexts.without_context(state.params(arm)).params
         is_known = is_proven and self._is_fitted
-        if baseline is None or not (fewest_changes and is_known and state.safety is None):
+        if baseline is None or not fewest_changes or state.safety is not None:
             return self._recommended(guess, baseline, is_known)
         if self.certificate.may_be_noise and self._may_stay(baseline):
             promising = self._recommended(guess, baseline).changes
-            return replace(self._recommended(baseline, baseline), promising=promising[0] if promising else None)
-        return self._recommended(with_fewest_changes(state, self.contexts.space, guess, baseline), baseline)
+            stay = self._recommended(baseline, baseline, is_known)
+            return replace(stay, promising=promising[0] if promising else None)
+        if is_known:
+            guess = with_fewest_changes(state, self.contexts.space, guess, baseline)
+        return self._recommended(guess, baseline, is_known)
 
     def _may_stay(self, baseline: Any) -> bool:
         """True if the baseline may be recommended: it has a value and is likely to meet the constraints."""
