@@ -482,6 +482,9 @@ class Optimizer:
     def hypervolume(self, reference: Any = None, context: Any = None) -> Hypervolume:
         """Volume between `front` and a reference point, with its interval: the larger, the better the front.
 
+        It is about the listed settings, and says nothing about what is left to find: it may stay the same while much
+        is, and fall when later observations correct the estimates.
+
         Parameters
         ----------
         reference : dict, optional
@@ -516,10 +519,11 @@ class Optimizer:
         within : float, or str
             In the units of the values; or "2%", of the size of the best estimate.
         confidence : float
-            Probability of being right.
+            Level at which the model is asked: what is left to gain exceeds ``within`` in at most 1 - confidence of its
+            draws. It is not the probability that a stop is right.
         by : "model" or "certificate"
-            By "model", ``best().remaining`` is at most ``within``: on average over the models that the observations do
-            not refute. It is wrong where f has a narrow peak that no trial came near. By "certificate", under each of
+            By "model", ``best().remaining`` is at most ``within``: under the worst of the models that the observations
+            do not refute, which miss hills narrower than ``best().narrowest``. By "certificate", tested under each of
             these models, and only when almost all settings have a trial near them: in three dimensions and more it is
             hardly ever yes.
         context : dict, optional
@@ -530,7 +534,7 @@ class Optimizer:
         checked_confidence(confidence)
         checked_stop_rule(by)
         if self.goals:
-            raise ValueError("done() is about one objective: with several, watch hypervolume() and stop when it stays")
+            raise ValueError("done() is about one objective: with several, stop when the budget is spent")
         return self._history.measured > 1 and self._answers_in(context, "done").is_done(within, confidence, by)
 
     @overload

@@ -69,7 +69,7 @@ Within = Annotated[
     Field(description='Stop when no more than this is left to gain: "1%" of the best estimate, or a number'),
 ]
 Margin = Annotated[Within | None, Field(description='Margin of equality, such as "1%"; without it never "equal"')]
-Confidence = Annotated[float, AfterValidator(checked_confidence), Field(description="Probability of being right")]
+Confidence = Annotated[float, AfterValidator(checked_confidence), Field(description="Level of the statement")]
 Context = Annotated[Params | None, Field(description="The current context, if the study has contexts")]
 Limits = Annotated[dict[Label, list[str | float]] | None, Field(description='Of objectives: {"cost": ["<=", 0.3]}')]
 Weights = Annotated[dict[Label, float] | None, Field(description="Of objectives: the best weighted sum is wanted")]
@@ -256,7 +256,7 @@ def _verdict(study: LiveStudy, context: Any, within: float | str, confidence: fl
             volume = answers.front(study, context).hypervolume.model_dump()
         except Contradiction as error:
             return {"summary": f"Continue: {error}.", "stop": False}
-        said = "With several objectives no rule says when to stop: when your budget is spent, or best stays the same."
+        said = "With several objectives no rule says when to stop: stop when your budget is spent."
         return {"summary": said, "stop": None, "hypervolume": volume}
     stop = answers.done(study, within, confidence, context=context).done
     known = study.best(answers.context_of(study, context))
