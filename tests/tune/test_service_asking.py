@@ -26,7 +26,7 @@ SECONDS = 60.0
 
 def opened(folder, url="sqlite:///s.db"):
     studies = Studies(Storage(url, folder), lease=1000.0)
-    studies.create(FORM)
+    studies.create(FORM).result()
     return studies
 
 
@@ -95,7 +95,7 @@ def test_keys_are_per_context(tmp_path):
     load = {"load": {"type": "choice", "choices": [1, 2]}}
     form = StudyForm.model_validate({**FORM.model_dump(), "name": "context", "context": load})
     with closing(opened(tmp_path)) as studies:
-        studies.create(form)
+        studies.create(form).result()
         lot = [AskRequest(1, "a", {"load": load}) for load in (1, 2, 1)]
         assert numbers(studies["context"]._granted(lot)) == [[0], [1], [0]]
         assert numbers(studies["context"]._granted(lot)) == [[0], [1], [0]]

@@ -4,7 +4,7 @@ import re
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from threading import Barrier
+from threading import Barrier, Event
 
 import pytest
 
@@ -19,6 +19,7 @@ from noregret.tune.measuring import Outcome
 from noregret.tune.service.http.app import application
 from noregret.tune.service.http.metrics import Metrics
 from noregret.tune.service.live import AskRequest, Deleted, NoStudy, TrialOutcome
+from noregret.tune.service.models import StudyForm
 from noregret.tune.service.studies import Studies
 from noregret.tune.store.databases.copies import copies, holds_all, make_copy
 from noregret.tune.store.storage import Storage
@@ -380,7 +381,7 @@ def test_copies_with_a_deleted_study_need_not_be_kept(tmp_path):
         return copies(path)[0].path
 
     with closing(opened(tmp_path)) as studies:
-        studies.create(test_service.StudyForm.model_validate({"name": "other", "space": X}))
+        studies.create(test_service.StudyForm.model_validate({"name": "other", "space": X})).result()
         for name in ("s", "other"):
             studies[name].tell_many([ImportedRow({"x": 0.5}, 1.0)])
         older = copied()
@@ -425,3 +426,54 @@ def test_all_requests_are_described_on_a_page_that_loads_nothing(client):
     anchors = set(re.findall(r'id="([^"]+)"', page))
     assert set(re.findall(r'href="#([^"]+)"', page)) <= anchors
     assert not re.search(r'(src|href)="(https?:)?//', page)
+
+
+EPOCHS = {"epochs": {"type": "int", "low": 1, "high": 9}}
+GOALS = {"goals": {"loss": "minimize", "cost": "minimize"}}
+SAFE = {"safe": 0.9, "constraints": {"memory": {"max": 1}}, "baseline": {"x": 0.5}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "place", "said"),
+    [
+        ({**GOALS, "fidelity": EPOCHS}, "fidelity", "there may be fidelity or goals, not both"),
+        ({**SAFE, "fidelity": EPOCHS}, "fidelity", "there may be fidelity or safe, not both"),
+        ({"drift": "auto", "fidelity": EPOCHS}, "fidelity", "there may be fidelity or drift, not both"),
+        ({**SAFE, **GOALS}, "safe", "there may be safe or goals, not both"),
+    ],
+)
+def test_what_the_optimizer_refuses_together_is_refused_before_a_study_is_made(client, fields, place, said):
+    refused = client.post("/studies", json={"name": "both", "space": X, **fields})
+    assert refused.status_code == 422
+    (fault,) = refused.json()["detail"]
+    assert fault["loc"] == ["body", place]
+    assert said in fault["msg"]
+    assert client.get("/studies/both").status_code == 404
+
+
+def test_other_requests_are_answered_while_a_study_is_checked(client, monkeypatch):
+    begun, may_end = Event(), Event()
+    checked = StudyForm.checked
+
+    def slowly(form):
+        begun.set()
+        assert may_end.wait(30)
+        return checked(form)
+
+    monkeypatch.setattr(StudyForm, "checked", slowly)
+    with ThreadPoolExecutor(60) as pool:
+        names = [f"slow{number}" for number in range(50)]  # more than the server has threads for requests
+        made = [pool.submit(client.post, "/studies", json={"name": name, "space": X}) for name in names]
+        assert begun.wait(30)
+        assert client.get("/healthz", timeout=10).status_code == 200
+        assert client.get("/studies", timeout=10).status_code == 200
+        may_end.set()
+        assert {its.result().status_code for its in made} == {201}
+
+
+def test_conditions_are_limited_in_number(client):
+    body = {"name": "many", "space": X, "require": [f"x < 1 + {number}" for number in range(51)]}
+    refused = client.post("/studies", json=body).json()["detail"]
+    said = "must be at most 50 conditions, got 51: join some with 'and', or compute one parameter from others"
+    assert refused == [{"loc": ["body", "require"], "msg": said, "type": "value_error"}]
+    assert client.post("/studies", json={**body, "require": body["require"][:50]}).status_code == 201
