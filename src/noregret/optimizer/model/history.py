@@ -254,7 +254,8 @@ class History:
         self.costed += arrival.cost == arrival.cost
         if arrival.failed:
             self._failures.add(arrival.where)
-            self.measured -= arrival.run in self.runs  # its reports are replaced
+            if arrival.run in self.runs:  # its reports are replaced
+                self.measured, self.replaced = self.measured - 1, self.replaced + 1
             return
         if arrival.bound:
             self._bounded.add(arrival.where)
