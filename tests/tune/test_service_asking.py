@@ -211,3 +211,33 @@ def test_an_exception_that_concerns_all_is_raised_once_for_all():
             with pytest.raises(BlockingIOError):
                 answer.result(SECONDS)
     assert lots == [[1, 7, 2]]
+
+
+def test_many_trials_are_chosen_in_portions_and_are_the_same(tmp_path, monkeypatch):
+    found = []
+    for portion in (1000, 3):
+        monkeypatch.setattr("noregret.tune.service.live.PORTION", portion)
+        (tmp_path / str(portion)).mkdir()
+        with closing(opened(tmp_path / str(portion))) as studies:
+            live = studies["s"]
+            for number in range(4):
+                live.ask(AskRequest(1)).result(SECONDS)
+                live.tell(number, Outcome(float(number))).result(SECONDS)
+            found.append(live.ask(AskRequest(10)).result(SECONDS))
+    assert found[0] == found[1]
+
+
+def test_a_request_for_very_many_trials_is_refused_with_advice(studies):
+    with serving(application(studies)) as client:
+        refused = client.post("/studies/s/ask", json={"count": 101})
+        said = "must be at most 100, got 101: ask again for more, best after some results"
+        assert refused.status_code == 422
+        assert refused.json()["detail"] == [{"loc": ["body", "count"], "msg": said, "type": "value_error"}]
+        assert client.get("/openapi.json").json()["components"]["schemas"]["AskForm"]["properties"]["count"] == {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 100,
+            "default": 1,
+            "title": "Count",
+            "description": "At most 100 trials",
+        }

@@ -34,7 +34,7 @@ from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.fronts import findings_of
 from noregret.tune.learning.suggest import replay_of
 from noregret.tune.measuring import Outcome
-from noregret.tune.service.choosers import Chooser, Fitting, ModelClient, chosen, itself, judged
+from noregret.tune.service.choosers import Chooser, Fitting, Measured, ModelClient, chosen, itself, judged
 from noregret.tune.service.models import ServiceStudy
 from noregret.tune.store import trials
 from noregret.tune.store.faults import Unavailable
@@ -48,6 +48,10 @@ from noregret.tune.study.study import Params
 
 Asked = TypeVar("Asked")
 Answered = TypeVar("Answered")
+
+
+PORTION = 20
+"""Number of trials that are chosen at once: between two portions, a chooser answers other studies."""
 
 
 class BatchQueue(Generic[Asked, Answered]):
@@ -518,10 +522,14 @@ class LiveStudy:
         fresh, fits = self._fitting.ready(told, fresh, self._ledger.answers(fresh))
         pending = [(record.params, record.context, record.fidelity) for record in self._ledger.unknown(fresh)]
         contexts = [plan.request.context for plan in plans for _ in range(plan.missing)]
-        found = iter(self._model(told + self._ledger.answers(fresh), partial(chosen, pending, contexts), fits=fits))
+        answers, found = told + self._ledger.answers(fresh), list[Measured]()
+        for first in range(0, len(contexts), PORTION):
+            some = contexts[first : first + PORTION]
+            found += self._model(answers, partial(chosen, [*pending, *found], some), fits=fits)
+        suggestions = iter(found)
         for plan in plans:
             while plan.missing > 0:
-                params, _, fidelity = next(found)
+                params, _, fidelity = next(suggestions)
                 plan.suggestions.append(Suggestion(params, fresh, plan.request.context, fidelity))
                 fresh = []
 

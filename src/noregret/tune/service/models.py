@@ -44,7 +44,9 @@ from noregret.tune.study.study import Budget, Constraint, Objective, Study
 
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$"
 MANY = 1000
-"""Largest number of trials of one request, of options of a choice, and of parameters."""
+"""Largest number of observations of one request, of options of a choice, and of parameters."""
+MOST_ASKED = 100
+"""Largest number of trials that one request may ask for: choosing them takes a few seconds."""
 
 MOST_GOALS = 20
 """Largest number of objectives of a study."""
@@ -287,10 +289,20 @@ class ServiceStudy(Study):
         return {SERVICE: dict(self.description)}
 
 
+def _is_askable(count: int) -> int:
+    if count > MOST_ASKED:
+        raise ValueError(f"must be at most {MOST_ASKED}, got {count}: ask again for more, best after some results")
+    return count
+
+
 class AskForm(Form):
     """Request for ``count`` trials, in a context, by a client with a key of its own."""
 
-    count: Annotated[int, Field(ge=1, le=MANY)] = 1
+    count: Annotated[
+        int,
+        Field(ge=1, description="At most 100 trials", json_schema_extra={"maximum": MOST_ASKED}),
+        AfterValidator(_is_askable),
+    ] = 1
     context: Annotated[Params | None, Field(description="Needed if the study has contexts")] = None
     client: Annotated[
         Label | None, Field(description="Name of the caller; a repeated ask with it returns its pending trials")
