@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 
+import optuna
 import sqlalchemy
 from tests.tune import test_service
 from tests.tune.test_service import NAMES, X, ask, places, serving, tell
@@ -185,7 +186,7 @@ def test_a_deleted_study_leaves_no_rows_and_its_name_is_free(client, folder):
         assert set(left_over(storage)) == {0}
     assert client.post("/studies", json=form).status_code == 201
     assert listed(client, path) == []
-    assert ask(client, path)[0]["id"] == 0
+    assert ask(client, path)[0]["id"] == 3, "the ids of the old study are never used again"
 
 
 @pytest.mark.slow
@@ -232,7 +233,7 @@ def test_a_study_of_an_earlier_version_has_no_incarnation(tmp_path):
         with closing(opened(tmp_path)) as other:
             other.delete("s")
             opened(tmp_path).close()
-            assert asked(other["s"], AskRequest(1)) == [[0]]
+            assert asked(other["s"], AskRequest(1)) == [[2]]
         with pytest.raises(Deleted):
             live.records()
 
@@ -298,14 +299,70 @@ def test_a_study_that_another_server_made_again_is_found_at_once(tmp_path):
             ending.enter_context(serving(application(Studies(Storage("sqlite:///s.db", tmp_path), lease=1000.0))))
             for _ in range(2)
         )
-        for goal in ("minimize", "maximize"):
+        for first, goal in ((0, "minimize"), (2, "maximize")):
             assert one.post("/studies", json={"name": "s", "goal": goal, "space": X}).status_code == 201
-            assert ask(other, "/studies/s", count=2)[0]["id"] == 0
+            assert ask(other, "/studies/s", count=2)[0]["id"] == first
             assert other.get("/studies/s").json()["goal"] == goal
             assert one.delete("/studies/s").status_code == 204
         assert one.post("/studies", json={"name": "s", "space": X}).status_code == 201
         assert other.delete("/studies/s").status_code == 204
         assert one.post("/studies/s/ask", json={}).status_code == 404
+
+
+def late(folder, url):
+    """Clients of a deleted study answer after a study of its name, with another space, was made on another server."""
+    with ExitStack() as ending:
+        one, other = (
+            ending.enter_context(serving(application(Studies(Storage(url, folder), lease=1000.0)))) for _ in range(2)
+        )
+        one.post("/studies", json={"name": "s", "space": X})
+        assert ask(one, "/studies/s", count=12)[-1]["id"] == 11
+        assert one.delete("/studies/s").status_code == 204
+        epochs = {"epochs": {"type": "int", "low": 1, "high": 9}}
+        form = {"name": "s", "space": {"z": X["x"]}, "goal": "maximize", "fidelity": epochs}
+        assert other.post("/studies", json=form).status_code == 201
+        assert [trial["id"] for trial in ask(other, "/studies/s", count=12)] == list(range(12, 24))
+        for client in (one, other):
+            for number in (0, 9, 11):
+                path = f"/studies/s/trials/{number}"
+                assert client.post(f"{path}/tell", json={"value": 9.0}).status_code == 404
+                assert client.post(f"{path}/fail", json={}).status_code == 404
+                assert client.post(f"{path}/report", json={"fidelity": {"epochs": 3}, "value": 1.0}).status_code == 404
+                (fault,) = told(client, "/studies/s", {"id": number, "value": 9.0}).json()["detail"]
+                assert fault["msg"] == f"there is no trial {number}: nothing was stored"
+        assert {trial["state"] for trial in listed(one, "/studies/s")} == {"running"}
+        assert tell(one, "/studies/s", 21, 1.0) == 200
+        assert tell(other, "/studies/s", 12, 1.0) == 200
+        assert told(one, "/studies/s", {"params": {"z": 0.5}, "value": 2.0}).json()["trials"][0]["id"] == 24
+        assert one.get("/studies/s/").status_code == 200
+        for _ in range(2):  # the second one had no trial
+            assert one.delete("/studies/s").status_code == 204
+            assert other.post("/studies", json=form).status_code == 201
+        assert ask(other, "/studies/s")[0]["id"] == 25
+        assert other.post("/studies", json={"name": "t", "space": X}).status_code == 201
+        assert ask(one, "/studies/t")[0]["id"] == 0
+
+
+@pytest.mark.slow
+def test_answers_of_a_deleted_study_are_not_those_of_a_new_one_sqlite(tmp_path):
+    late(tmp_path, "sqlite:///s.db")
+
+
+@pytest.mark.slow
+def test_answers_of_a_deleted_study_are_not_those_of_a_new_one_postgresql(tmp_path, postgresql):
+    late(tmp_path, postgresql.new_database())
+
+
+def test_optuna_reads_a_study_that_was_made_again(tmp_path):
+    for _ in range(2):
+        with closing(opened(tmp_path)) as studies:
+            live = studies["s"]
+            (number,) = asked(live, AskRequest(1))[0]
+            live.tell(number, Outcome(1.0 + number)).result(SECONDS)
+            if not number:
+                studies.delete("s")
+    trials = optuna.load_study(study_name="s", storage=f"sqlite:///{tmp_path}/s.db").trials
+    assert [(trial.number, trial.value) for trial in trials] == [(1, 2.0)]
 
 
 def besieged(folder, url, turns=3):

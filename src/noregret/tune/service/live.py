@@ -147,7 +147,7 @@ class Ledger(TrialTable):
     """
 
     def __init__(self, storage: Storage, found: Found, study: ServiceStudy) -> None:
-        super().__init__(storage, found.id)
+        super().__init__(storage, found.id, found.first)
         self.found, self.is_deleted, self._name = found, False, study.name
         self.distributions = distributions(study.space)
         self._constraints = list(study.constraints)
@@ -447,7 +447,7 @@ class LiveStudy:
             else:
                 mark = fingerprint(its)
                 if mark not in known:
-                    known[mark] = self._ledger.newest + 1 + len(new)
+                    known[mark] = self._ledger.next + len(new)
                     new[mark] = its
                 numbers.append(known[mark])
         measured = [(its.number, place, its) for place, its in enumerate(outcomes) if isinstance(its, TrialOutcome)]
@@ -458,9 +458,7 @@ class LiveStudy:
                 stands = _stored(connection, self._ledger.records[number], its.outcome)
                 if stands != its.outcome:
                     raise Refused(place, stands)
-            trials.add_imported(
-                connection, self._ledger.study, self._ledger.newest + 1, new, self._ledger.distributions
-            )
+            trials.add_imported(connection, self._ledger.study, self._ledger.next, new, self._ledger.distributions)
         return numbers
 
     def _known(self) -> Known:
@@ -535,7 +533,7 @@ class LiveStudy:
 
     def _write(self, plans: Sequence[Plan]) -> list[Assignment]:
         """Store all assignments in one transaction; Overtaken if the trials have changed since they were read."""
-        study, numbers = self._ledger.study, count(self._ledger.newest + 1)
+        study, numbers = self._ledger.study, count(self._ledger.next)
         granted: list[Assignment] = []
         with self._storage.transaction() as connection:
             check_newest(connection, study, self._ledger.newest)
