@@ -83,9 +83,10 @@ COUNT_TRIALS = sqlalchemy.text(
     f"SELECT CAST(state AS VARCHAR), COUNT(*) FROM trials WHERE study_id IN ({OF_KIND}) GROUP BY state"
 )
 NEXT_NUMBERS = "noregret_next_numbers"
-"""Table with the number that follows those of a deleted study, by its name: a new study of that name begins with it."""
+"""Table of deleted studies: by name, the number that a new study of that name begins with."""
 MAKE_NEXT = sqlalchemy.text(
-    f"CREATE TABLE IF NOT EXISTS {NEXT_NUMBERS} (study_name VARCHAR({LONGEST_NAME}) PRIMARY KEY, number INTEGER NOT NULL)"
+    f"CREATE TABLE IF NOT EXISTS {NEXT_NUMBERS} "
+    f"(study_name VARCHAR({LONGEST_NAME}) PRIMARY KEY, number INTEGER NOT NULL)"
 )
 NEXT = sqlalchemy.text(f"SELECT number FROM {NEXT_NUMBERS} WHERE study_name = :name")
 SET_NEXT = sqlalchemy.text(
