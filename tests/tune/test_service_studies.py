@@ -534,3 +534,29 @@ def test_conditions_are_limited_in_number(client):
     said = "must be at most 50 conditions, got 51: join some with 'and', or compute one parameter from others"
     assert refused == [{"loc": ["body", "require"], "msg": said, "type": "value_error"}]
     assert client.post("/studies", json={**body, "require": body["require"][:50]}).status_code == 201
+
+
+HUGE = 1e308
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [2, 14])
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({}, lambda sign: {"value": 1.0, "cost": HUGE}),
+        ({}, lambda sign: {"value": sign * HUGE, "cost": 1e-300 if sign > 0 else HUGE, "noise": HUGE}),
+        (GOALS, lambda sign: {"value": {"loss": sign * HUGE, "cost": -sign * HUGE}}),
+        ({"constraints": {"m": {"max": HUGE}}}, lambda sign: {"value": 1.0, "constraints": {"m": sign * HUGE}}),
+    ],
+)
+def test_huge_numbers_have_a_page_and_answers(client, fields, told, count):
+    name = next(NAMES)
+    assert client.post("/studies", json={"name": name, "space": X, "baseline": {"x": 0.5}, **fields}).status_code == 201
+    for number, trial in enumerate(ask(client, f"/studies/{name}", count=count)):
+        body = told((-1) ** number)
+        assert client.post(f"/studies/{name}/trials/{trial['id']}/tell", json=body).status_code == 200
+    for path in ("", "/", "/trials", "/front", "/best", "/gain", "/done?within=2%25"):
+        answer = client.get(f"/studies/{name}{path}")
+        assert answer.status_code in ((200, 409, 422) if path[1:2].isalpha() else (200,)), (path, answer.text)
+    assert ask(client, f"/studies/{name}")
