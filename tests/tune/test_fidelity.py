@@ -240,3 +240,25 @@ def test_stopped_runs_are_stored_told_exported_imported_and_shown(tmp_path, caps
         assert store.add(imported.rows) == 0, "an export of the same study has nothing new"
     Lines(study, []).told(found[0], stopped, counted=True)
     assert capsys.readouterr().out == "trial 0: 0.5, stopped early at epochs=9 (x=0.25)\n"
+
+
+def test_intermediate_results_of_failed_runs_are_no_results(tmp_path):
+    """Also if the trials are read again, as by another worker."""
+    study = study_of(tmp_path, "true", storage="sqlite:///s.db", budget=Budget(rounds=20))
+    with Store(study) as store:
+        for number in range(12):
+            reports = tuple(Report(step, number / 12) for step in (1, 3))
+            trial = store.claim(lambda records, n=number: Suggestion({"x": n / 12}, (), fidelity={"epochs": 81})).trial
+            assert store.tell(trial.number, Outcome(None, "exit code 1", reports=reports))
+        records = store.records()
+        optimizer = believed(study, records)
+        assert Findings(study, records, optimizer).best is None
+        assert summary(Findings(study, records, optimizer))["best"] is None
+        with pytest.raises(ValueError, match="needs a value"):
+            optimizer.best()
+        assert store.claim(Suggester(study)).trial.number == 12
+
+
+def test_a_command_that_prints_results_and_fails_has_none(keeper, tmp_path):
+    found = measure(study_of(tmp_path, "sh", "-c", "echo epoch 1: 0.5; exit 1"), {"x": 0.5}, keeper, Event(), Verdict(99))
+    assert (found.value, found.failure) == (None, "exit code 1")
