@@ -278,7 +278,7 @@ def fill(place: Path, studies: dict[str, int]) -> None:
     """Create studies with results, without a server: random trials, each with its result before the next."""
     rng, all_studies = random.Random(1), Studies(Storage("sqlite:///studies.db", place), 3600.0)
     for name, trials in studies.items():
-        all_studies.create(StudyForm.model_validate({"name": name, "space": SPACE}))
+        all_studies.create(StudyForm.model_validate({"name": name, "space": SPACE})).result()
         live = all_studies[name]
         for first in range(0, trials, 500):
             with live._storage.transaction() as connection:
@@ -426,7 +426,7 @@ def launch(args: argparse.Namespace) -> None:
     import_module("noregret.tune.service.http.app")
     with folder() as place:  # using a study imports everything
         studies = Studies(Storage("sqlite:///studies.db", place), 3600.0)
-        studies.create(StudyForm.model_validate({"name": "any", "space": SPACE}))
+        studies.create(StudyForm.model_validate({"name": "any", "space": SPACE})).result()
         studies["any"].ask(AskRequest(30)).result()
         studies.close()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # remove ended processes

@@ -32,7 +32,7 @@ def program(name: str) -> str:
     )
 
 
-def run(name: str, *arguments: str, echo: bool = False) -> None:
+def run(name: str, *arguments: str, echo: bool = False, codes: tuple = (0,)) -> int:
     """Run a program of PostgreSQL; exit with its message if it fails."""
     as_root = {"user": "postgres", "group": "postgres", "extra_groups": []}
     done = subprocess.run(
@@ -44,8 +44,14 @@ def run(name: str, *arguments: str, echo: bool = False) -> None:
         stderr=subprocess.PIPE,
         **(as_root if os.geteuid() == 0 else {}),
     )
-    if done.returncode:
+    if done.returncode not in codes:
         sys.exit(f"{name} failed: {done.stderr}")
+    return done.returncode
+
+
+def is_running(folder: str) -> bool:
+    """Ask PostgreSQL: a server that was killed leaves its postmaster.pid behind."""
+    return run("pg_ctl", "-D", f"{folder}/data", "status", codes=(0, 3, 4)) == 0
 
 
 def control(folder: str, *words: str) -> None:
@@ -69,12 +75,15 @@ def create() -> str:
 
 def start(settings: list[str]) -> None:
     """Have the server run with these settings."""
-    state = json.loads(STATE.read_text()) if STATE.exists() else {"folder": create()}
-    if state.get("settings") == settings:
+    state = json.loads(STATE.read_text()) if STATE.exists() else {}
+    folder = state.get("folder", "")
+    if not os.path.isdir(folder):  # temporary files do not survive everything
+        folder = create()
+    was_running = is_running(folder)
+    if was_running and state.get("settings") == settings:
         return  # its caches stay warm
-    folder = state["folder"]
     STATE.write_text(json.dumps({"folder": folder}))  # until the server is up
-    if Path(folder, "data", "postmaster.pid").exists():
+    if was_running:
         control(folder, "stop")
     options = [f"-k {folder}", "-c listen_addresses=", *(f"-c {s}" for s in settings)]
     control(folder, "start", "-o", " ".join(options))
@@ -92,9 +101,9 @@ def bench() -> None:
 def stop() -> None:
     """Stop the server and remove all of it."""
     folder = json.loads(STATE.read_text())["folder"]
-    if Path(folder, "data", "postmaster.pid").exists():
+    if is_running(folder):
         control(folder, "stop", "-m", "immediate")
-    shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)
     STATE.unlink()
 
 

@@ -5,8 +5,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -140,6 +143,14 @@ def test_an_llm_server_is_tuned_under_a_latency_limit(name, words, tmp_path, cap
     assert re.search(words, out), out
 
 
+def killed(process):
+    """Kill a process, and wait until the system has forgotten it."""
+    with suppress(ProcessLookupError):
+        while True:
+            os.kill(process, signal.SIGKILL)
+            time.sleep(0.2)
+
+
 def test_pgbench_is_tuned_and_leaves_nothing_behind(tmp_path, capsys):
     installed("pgbench", "postgresql")
     folder = shutil.copytree(EXAMPLES / "pgbench", tmp_path / "pg")
@@ -153,6 +164,13 @@ def test_pgbench_is_tuned_and_leaves_nothing_behind(tmp_path, capsys):
         out = capsys.readouterr().out
         state = json.loads((folder / "cluster.json").read_text())
         assert any(word.startswith("shared_buffers=") for word in state["settings"])
+        for command in (state["settings"], ["work_mem=4096kB"], ["bench"]):
+            lock = Path(state["folder"], "data", "postmaster.pid")
+            if command != ["bench"]:  # a server that is killed leaves its lock behind
+                killed(int(lock.read_text().split()[0]))
+                assert lock.exists()
+            assert subprocess.run([sys.executable, cluster, *command]).returncode == 0
+        killed(int(lock.read_text().split()[0]))
     finally:
         subprocess.run([sys.executable, cluster, "stop"], check=(folder / "cluster.json").exists())
     assert "failed" not in out

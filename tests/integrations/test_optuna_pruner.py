@@ -81,3 +81,18 @@ def test_pruned_trials_count_as_values_of_their_step_and_not_as_results():
     true = loss(best.params["x"], STEPS - 1)
     assert best.params["x"] == pytest.approx(0.3, abs=0.1)
     assert best.estimate == pytest.approx(true, abs=0.1), "reports of step 1 are larger by 0.46"
+
+
+def test_a_parameter_may_be_named_step():
+    space = {"step": FloatDistribution(0, 1), "reported step": FloatDistribution(0, 1)}
+    study = optuna.create_study(sampler=NoRegretSampler(seed=0), pruner=NoRegretPruner())
+    for number in range(12):
+        x = number / 12
+        values = {step: loss(x, step) for step in range(9 if number % 3 else 4)}
+        state = TrialState.COMPLETE if number % 3 else TrialState.PRUNED
+        params = {"params": {"step": x, "reported step": x}, "distributions": space}
+        study.add_trial(create_trial(state=state, value=max(values), intermediate_values=values, **params))
+    assert study.sampler.best(study).params.keys() == space.keys()
+    trial = study.ask(space)
+    trial.report(1.0, 0)
+    assert trial.should_prune() in (True, False)

@@ -269,3 +269,11 @@ def test_lengthscales_are_expected_by_how_many_parameters_apply_together():
     fits = [FitMatern()(evidence, np.ones(3)).lengthscales for evidence in alike]
     assert fits[0] == fits[1] == pytest.approx([0.3 * 2**0.25] * 2)
     assert fits[2] == pytest.approx([0.3, 0.6])
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_long_chain_of_conditions_is_refused(order):
+    chain = {"p0": Choice([0, 1])} | {f"p{i}": Choice([0, 1], when={f"p{i - 1}": 1}) for i in range(1, 1000)}
+    with pytest.raises(ValueError, match="must depend on at most 100 others: give it fewer conditions, or shorter"):
+        Optimizer(dict(list(chain.items())[::order]))
+    assert Optimizer(dict(list(chain.items())[:20])).space.names

@@ -251,3 +251,22 @@ def test_a_page_and_a_picture_have_one_measurement_of_each_run(space):
     assert "10 measurements" in page
     assert "at lower epochs" in page
     assert opt.plot.history().get_xlim() == (0.5, 10.5)
+
+
+@pytest.mark.parametrize("reports", [1, 3])
+def test_reports_of_failed_runs_are_no_values(reports, tmp_path):
+    opt = Optimizer(SPACE, fidelity=EPOCHS, rng=0)
+    for _ in range(15):
+        trial = opt.ask()
+        for epoch in range(1, reports + 1):
+            opt.report(trial, {"epochs": epoch}, trial.params["x"])
+        opt.fail(trial)
+    opt.save(tmp_path / "o.json")
+    for each in (opt, Optimizer.load(tmp_path / "o.json")):
+        with pytest.raises(ValueError, match="needs a value: tell one first"):
+            each.best()
+        assert "15 failed" in repr(each)
+        assert "15 failed runs" in report(each).html
+        each.tell({"x": 0.5, "y": 0.5}, 1.0)
+        assert each.best().params == {"x": 0.5, "y": 0.5}
+        assert each.ask()

@@ -1,6 +1,7 @@
 """Conditions that tie parameters to each other: never violated by a question or a recommendation."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 
 from noregret import Choice, Float, Int, Optimizer, report
 from noregret.optimizer.model.candidates import sobol, spread_out
-from noregret.optimizer.space.require import Condition, Restricted
+from noregret.optimizer.space.require import MOST_WORK, Condition, Restricted
 from noregret.optimizer.space.space import Product
+from noregret.optimizer.space.table import as_space
 
 MIXED = {
     "threads": Int(1, 64, log=True),
@@ -257,3 +259,23 @@ def test_rows_of_a_table_that_violate_a_condition_are_evidence_only(tmp_path):
         opt.tell(trial, float(trial.params["nodes"]))
     assert opt.best().params == {"machine": "large", "nodes": 1, "price": 2}
     report(opt, tmp_path / "page.html")
+
+
+def test_all_conditions_together_have_one_budget_of_work():
+    space = {name: Float(0, 1) for name in "ab"}
+    long = ["(" + "+".join(["a*b"] * 240) + f") > -{number}" for number in range(1, 30)]
+    conditions = [Condition(text, space) for text in [*long, "a > 2"]]
+    with pytest.raises(ValueError, match="no setting meets require 'a > 2', of ") as error:
+        as_space(space, [*long, "a > 2"])
+    tried = int(re.search(r"of ([\d,]+) tried", str(error.value))[1].replace(",", ""))
+    block = 2048  # settings are tried in blocks of this size
+    assert 1000 < tried <= MOST_WORK / sum(its.size for its in conditions) + block
+    with pytest.raises(ValueError, match="of 131,072 tried"):
+        as_space(space, ["a > 2"])
+
+
+def test_a_nested_comparison_is_read_once():
+    text = "a"
+    while len(text) < 900:
+        text = f"0<({text})<2"
+    assert Condition(text, {"a": Float(0, 1)}).is_met_by({"a": 0.5})

@@ -2,8 +2,11 @@
 
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
+from threading import Event
+from time import sleep
 
 import pytest
 
@@ -99,3 +102,25 @@ def test_a_study_that_is_closed_is_forgotten(chooser):
     assert study in chooser._gone
     guide(chooser)([], itself)
     assert study not in chooser._gone
+
+
+def _rests(optimizer):
+    sleep(0.1)
+
+
+def test_a_study_with_many_requests_keeps_no_other_waiting(chooser):
+    first, second, order, has_begun = guide(chooser), guide(chooser), [], Event()
+
+    def many():
+        for number in range(8):
+            has_begun.set()
+            first([], _rests)
+            order.append(number)
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(many)
+        assert has_begun.wait(30)
+        second([], _rests)
+        order.append("other")
+        done.result(30)
+    assert order.index("other") <= 2

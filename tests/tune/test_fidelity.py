@@ -96,7 +96,7 @@ def test_a_study_file_may_have_a_fidelity(tmp_path):
         ("high = 81", "high = 81\nstep = 3", r"s.toml:7: \[fidelity\] step: unknown key"),
         ('"epochs"', '"rate"', r"s.toml:4: \[fidelity\] parameter: 'rate' is tuned, too"),
         ('"epochs"', '"2x"', r"s.toml:4: \[fidelity\] parameter: must be a word such as epochs, got '2x'"),
-        ("[fidelity]", "drift = 'auto'\n[fidelity]", r"s.toml:3: drift: a study has drift or a fidelity"),
+        ("[fidelity]", "drift = 'auto'\n[fidelity]", r"s.toml:4: fidelity: there may be fidelity or drift"),
         ("[fidelity]", "repeats = 3\n[fidelity]", r"s.toml:3: repeats: a trial with a fidelity runs once"),
         ('{json = "loss", step = "epoch"}', "{regex = '(?P<step>.) (.)'}", r"s.toml:2: result: .*needs a group value"),
     ],
@@ -105,6 +105,37 @@ def test_what_does_not_go_with_a_fidelity_is_refused(tmp_path, old, new, said):
     (tmp_path / "s.toml").write_text(FILE.replace(old, new))
     with pytest.raises(StudyError, match=said):
         load(tmp_path / "s.toml")
+
+
+BOTH = """command = "./train --rate {{rate}} --epochs {{epochs}}"
+[parameters.rate]
+type = "float"
+low = 0.1
+high = 1.0
+[baseline]
+rate = 0.5
+[budget]
+evaluations = 9
+{}"""
+FIDELITY = "[fidelity]\nparameter = 'epochs'\nlow = 1\nhigh = 9\n"
+SAFE = "[constraints.memory]\nresult = {json = 'm'}\nmax = 9.0\nsafe = 0.9\n"
+GOALS = "".join(f"[objectives.{name}]\ngoal = 'minimize'\nresult = {{json = '{name}'}}\n" for name in ("loss", "cost"))
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        (FIDELITY + GOALS, r"s.toml:10: fidelity: there may be fidelity or goals, not both: drop one of the two"),
+        (FIDELITY + SAFE, r"s.toml:10: fidelity: there may be fidelity or safe, not both"),
+        (SAFE + GOALS, r"s.toml:14: objectives: there may be safe or goals, not both"),
+    ],
+)
+def test_what_the_optimizer_refuses_together_is_refused_in_one_line(tmp_path, parts, said):
+    text = BOTH.format(parts)
+    (tmp_path / "s.toml").write_text(text if "fidelity" in parts else text.replace(" --epochs {epochs}", ""))
+    with pytest.raises(StudyError, match=said) as error:
+        load(tmp_path / "s.toml")
+    assert "\n" not in str(error.value)
 
 
 def test_a_command_that_cannot_know_the_fidelity_is_refused(tmp_path):
@@ -209,3 +240,25 @@ def test_stopped_runs_are_stored_told_exported_imported_and_shown(tmp_path, caps
         assert store.add(imported.rows) == 0, "an export of the same study has nothing new"
     Lines(study, []).told(found[0], stopped, counted=True)
     assert capsys.readouterr().out == "trial 0: 0.5, stopped early at epochs=9 (x=0.25)\n"
+
+
+def test_intermediate_results_of_failed_runs_are_no_results(tmp_path):
+    """Also if the trials are read again, as by another worker."""
+    study = study_of(tmp_path, "true", storage="sqlite:///s.db", budget=Budget(rounds=20))
+    with Store(study) as store:
+        for number in range(12):
+            reports = tuple(Report(step, number / 12) for step in (1, 3))
+            trial = store.claim(lambda records, n=number: Suggestion({"x": n / 12}, (), fidelity={"epochs": 81})).trial
+            assert store.tell(trial.number, Outcome(None, "exit code 1", reports=reports))
+        records = store.records()
+        optimizer = believed(study, records)
+        assert Findings(study, records, optimizer).best is None
+        assert summary(Findings(study, records, optimizer))["best"] is None
+        with pytest.raises(ValueError, match="needs a value"):
+            optimizer.best()
+        assert store.claim(Suggester(study)).trial.number == 12
+
+
+def test_a_command_that_prints_results_and_fails_has_none(keeper, tmp_path):
+    found = measure(study_of(tmp_path, "sh", "-c", "echo epoch 1: 0.5; exit 1"), {"x": 0.5}, keeper, Event(), Verdict(99))
+    assert (found.value, found.failure) == (None, "exit code 1")

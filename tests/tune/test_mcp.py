@@ -483,3 +483,15 @@ def test_only_messages_go_to_standard_output(tmp_path):
         assert process.wait() == 0
     assert [line["id"] for line in lines] == [1, 2]
     assert lines[1]["result"]["structuredContent"]["studies"] == []
+
+
+@pytest.mark.slow
+def test_huge_numbers_have_a_report(agent):
+    goals = {"a": "minimize", "b": "maximize"}
+    for more, value in (({}, 1e308), ({"goals": goals}, {"a": 1e308, "b": -1e308})):
+        study = agent.create(**more)
+        for number in range(3):
+            given = value if number else {"a": -1e308, "b": 1e308} if more else -1e308
+            agent("tell", study=study, params={"x": number / 3}, value=given, cost=1e308)
+        assert "report is in" in agent("report", study=study)["summary"]
+        assert agent("best", study=study)["summary"]

@@ -347,7 +347,8 @@ from noregret.tune.measuring import Keeper
 from noregret.tune.measuring import run_command
 with Keeper() as keeper:
     if not {announced}:
-        keeper.add = lambda group: None
+        note = keeper._note
+        keeper._note = lambda number, group: note(number, 0)
     run_command(["sh", "-c", "sleep 60 & echo $! > child; wait"], Path({str(tmp_path)!r}), 60, keeper, Event())
 """
     process = subprocess.Popen([PYTHON, "-c", program])
@@ -357,10 +358,49 @@ with Keeper() as keeper:
     wait_for(lambda: not alive(int((tmp_path / "child").read_text())))
 
 
+STOPPED = """
+import sys, time
+from pathlib import Path
+from threading import Event, Timer
+from noregret.tune.measuring import Keeper, interruptible, run_command
+folder, command = Path(sys.argv[1]), sys.argv[2:]
+with interruptible(), Keeper() as keeper:
+    run_command(["sh", "-c", "setsid sleep 60 & echo $! > earlier; sleep 0.3"], folder, 60, keeper, Event())
+    run_command(["sh", "-c", "setsid sleep 60 & echo $! > own; timeout 60 sleep 60 & echo $! > other; "
+                 "sleep 60 & echo $! > child; echo > ready; wait"], folder, 60, keeper, Event())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_servers_in_a_session_of_their_own_survive_a_stop_and_nothing_else_does(tmp_path, how):
+    process = subprocess.Popen([PYTHON, "-c", STOPPED, str(tmp_path)], stderr=subprocess.DEVNULL)
+    wait_for(lambda: (tmp_path / "ready").exists(), 60)
+    pids = {name: int((tmp_path / name).read_text()) for name in ("earlier", "own", "other", "child")}
+    try:
+        wait_for(lambda: os.getpgid(pids["other"]) == pids["other"])  # timeout has begun a group of its own
+        process.send_signal(how)
+        process.wait(30)
+        wait_for(lambda: not alive(pids["other"]) and not alive(pids["child"]))
+        time.sleep(0.5)  # the keeper has ended
+        assert alive(pids["earlier"])
+        assert alive(pids["own"])
+    finally:
+        for name in ("earlier", "own"):
+            with suppress(ProcessLookupError):
+                os.kill(pids[name], signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_command_whose_time_is_up_is_ended_with_all_groups_of_its_session(keeper, tmp_path):
+    found = outcome(keeper, tmp_path, "sh", "-c", "timeout 60 sleep 60 & echo $! > other; wait", timeout=0.5)
+    assert found.failure == "still running after 0.5 s (timeout)"
+    wait_for(lambda: not alive(int((tmp_path / "other").read_text())))
+
+
 def test_an_interrupted_command_is_killed_without_an_error():
     with suppress(KeyboardInterrupt), Keeper() as keeper:
-        process = subprocess.Popen(["sleep", "60"], env=keeper.environment({}), start_new_session=True)
-        keeper.add(process.pid)
+        process = keeper.start(["sleep", "60"], {})
         waiter = Waiter(process, keeper)
         raise KeyboardInterrupt
     assert waiter.over.wait(10.0)  # its thread is not ended by an exception

@@ -14,6 +14,7 @@ import optuna
 import pytest
 
 from noregret import Choice, Float, Int, Optimizer, report
+from noregret.integrations.optuna import NoRegretSampler
 from noregret.optimizer import Estimate, Gain
 from noregret.tune.learning.findings import Findings, summary
 from noregret.tune.learning.fronts import FrontFindings, Wish
@@ -214,6 +215,35 @@ def test_an_optuna_study_of_any_sampler(tmp_path, sampler):
     assert "Best setting, highest expected result" in text
     assert "<mine>" in text
     assert "Which parameters matter" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_pruned_trial_counts_at_its_step_as_for_the_sampler(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+
+    def trained(trial):
+        x = trial.suggest_float("x", 0, 1)
+        for epoch in range(1, 11):
+            value = (x - 0.3) ** 2 + math.exp(-epoch / 3) + 0.02 * rng.standard_normal()
+            trial.report(value, epoch)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return value
+
+    sampler, pruner = optuna.samplers.TPESampler(seed=seed), optuna.pruners.MedianPruner(5, 1)
+    study = optuna.create_study(sampler=sampler, pruner=pruner)
+    study.optimize(trained, n_trials=60)
+    pruned = sum(trial.state == optuna.trial.TrialState.PRUNED for trial in study.trials)
+    assert pruned > 30
+    expected, found = NoRegretSampler(seed=0).best(study), _findings(study, "study")
+    assert found.best.params["x"] == pytest.approx(expected.params["x"], abs=0.01)
+    for name in ("estimate", "lower", "upper"):
+        assert getattr(found.best, name) == pytest.approx(getattr(expected, name), abs=0.005)
+    truth = (expected.params["x"] - 0.3) ** 2 + math.exp(-10 / 3)
+    assert found.best.lower < truth < found.best.upper
+    assert len(found.early) == pruned
+    assert f"{pruned} at lower step" in written(study, tmp_path / "p.html")
 
 
 def test_parameters_that_some_trials_have(tmp_path):

@@ -244,12 +244,10 @@ import os, sys, time
 from noregret.tune.measuring import Keeper
 import subprocess
 keeper = Keeper()
-first = subprocess.Popen(["sleep", "601.125"], start_new_session=True, stdout=subprocess.DEVNULL)
-keeper.add(first.pid)
+first = keeper.start(["sleep", "601.125"], {}, stdout=subprocess.DEVNULL)
 os.kill(keeper._process.pid, 9)
 keeper._process.wait()
-second = subprocess.Popen(["sleep", "601.125"], start_new_session=True, stdout=subprocess.DEVNULL)
-keeper.add(second.pid)
+second = keeper.start(["sleep", "601.125"], {}, stdout=subprocess.DEVNULL)
 print("ready", flush=True)
 time.sleep(60)
 """

@@ -268,12 +268,12 @@ def test_safe_trials_start_from_the_baseline(client):
 def test_a_study_that_was_made_before_there_was_drift_is_the_same(tmp_path):
     form = StudyForm(name="old", space={"x": FloatForm(type="float", low=0, high=1)})
     with closing(Studies(Storage("sqlite:///s.db", tmp_path), lease=1000.0)) as studies:
-        assert studies.create(form)
+        assert studies.create(form).result()
         made = studies._found("old").identity["service"]
         assert made.keys() == {"name", "goal", "space", "context", "constraints", "baseline"}
-        assert not studies.create(form.model_copy(update={"drift": None}))
+        assert not studies.create(form.model_copy(update={"drift": None})).result()
         with pytest.raises(AnotherStudy, match="drift differs"):
-            studies.create(form.model_copy(update={"drift": "auto"}))
+            studies.create(form.model_copy(update={"drift": "auto"})).result()
 
 
 @pytest.mark.slow

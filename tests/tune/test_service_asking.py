@@ -26,7 +26,7 @@ SECONDS = 60.0
 
 def opened(folder, url="sqlite:///s.db"):
     studies = Studies(Storage(url, folder), lease=1000.0)
-    studies.create(FORM)
+    studies.create(FORM).result()
     return studies
 
 
@@ -95,7 +95,7 @@ def test_keys_are_per_context(tmp_path):
     load = {"load": {"type": "choice", "choices": [1, 2]}}
     form = StudyForm.model_validate({**FORM.model_dump(), "name": "context", "context": load})
     with closing(opened(tmp_path)) as studies:
-        studies.create(form)
+        studies.create(form).result()
         lot = [AskRequest(1, "a", {"load": load}) for load in (1, 2, 1)]
         assert numbers(studies["context"]._granted(lot)) == [[0], [1], [0]]
         assert numbers(studies["context"]._granted(lot)) == [[0], [1], [0]]
@@ -211,3 +211,33 @@ def test_an_exception_that_concerns_all_is_raised_once_for_all():
             with pytest.raises(BlockingIOError):
                 answer.result(SECONDS)
     assert lots == [[1, 7, 2]]
+
+
+def test_many_trials_are_chosen_in_portions_and_are_the_same(tmp_path, monkeypatch):
+    found = []
+    for portion in (1000, 3):
+        monkeypatch.setattr("noregret.tune.service.live.PORTION", portion)
+        (tmp_path / str(portion)).mkdir()
+        with closing(opened(tmp_path / str(portion))) as studies:
+            live = studies["s"]
+            for number in range(4):
+                live.ask(AskRequest(1)).result(SECONDS)
+                live.tell(number, Outcome(float(number))).result(SECONDS)
+            found.append(live.ask(AskRequest(10)).result(SECONDS))
+    assert found[0] == found[1]
+
+
+def test_a_request_for_very_many_trials_is_refused_with_advice(studies):
+    with serving(application(studies)) as client:
+        refused = client.post("/studies/s/ask", json={"count": 101})
+        said = "must be at most 100, got 101: ask again for more, best after some results"
+        assert refused.status_code == 422
+        assert refused.json()["detail"] == [{"loc": ["body", "count"], "msg": said, "type": "value_error"}]
+        assert client.get("/openapi.json").json()["components"]["schemas"]["AskForm"]["properties"]["count"] == {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 100,
+            "default": 1,
+            "title": "Count",
+            "description": "At most 100 trials",
+        }

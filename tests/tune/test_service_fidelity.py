@@ -89,3 +89,16 @@ def test_the_client_has_the_same_methods(client):  # noqa: F811
     study.tell_many([{"x": 0.5, "value": 1.0, "fidelity.epochs": 3}])
     assert [its["fidelity"] for its in study.trials()] == [{"epochs": 2}, {"epochs": 3}]
     assert study.describe()["fidelity"]["epochs"]["high"] == 9
+
+
+def test_reports_of_failed_trials_are_no_values(client):  # noqa: F811
+    assert client.post("/studies", json={**STUDY, "name": "failed"}).status_code == 201
+    for number in range(12):
+        x = trial_at(client, "/studies/failed")["params"]["x"]
+        path = f"/studies/failed/trials/{number}"
+        assert client.post(f"{path}/report", json={"fidelity": {"epochs": 1}, "value": x}).status_code == 200
+        assert client.post(f"{path}/fail", json={}).status_code == 200
+    answer = client.get("/studies/failed/best")
+    assert (answer.status_code, answer.json()["detail"]) == (409, "the study has no value yet: tell one first")
+    assert client.get("/studies/failed").json()["best"] is None
+    assert client.get("/studies/failed/").status_code == 200

@@ -23,7 +23,7 @@ from noregret.tune.store.storage import Storage
 def opened(folder, *processes):
     *choosers, fitter = processes
     studies = Studies(Storage("sqlite:///s.db", folder), 1000.0, choosers, fitter)
-    studies.create(FORM)
+    studies.create(FORM).result()
     return studies
 
 

@@ -4,12 +4,13 @@ import re
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from threading import Barrier
+from threading import Barrier, Event
 
 import pytest
 
 pytest.importorskip("fastapi")
 
+import optuna
 import sqlalchemy
 from tests.tune import test_service
 from tests.tune.test_service import NAMES, X, ask, places, serving, tell
@@ -19,6 +20,7 @@ from noregret.tune.measuring import Outcome
 from noregret.tune.service.http.app import application
 from noregret.tune.service.http.metrics import Metrics
 from noregret.tune.service.live import AskRequest, Deleted, NoStudy, TrialOutcome
+from noregret.tune.service.models import StudyForm
 from noregret.tune.service.studies import Studies
 from noregret.tune.store.databases.copies import copies, holds_all, make_copy
 from noregret.tune.store.storage import Storage
@@ -184,7 +186,7 @@ def test_a_deleted_study_leaves_no_rows_and_its_name_is_free(client, folder):
         assert set(left_over(storage)) == {0}
     assert client.post("/studies", json=form).status_code == 201
     assert listed(client, path) == []
-    assert ask(client, path)[0]["id"] == 0
+    assert ask(client, path)[0]["id"] == 3, "the ids of the old study are never used again"
 
 
 @pytest.mark.slow
@@ -231,7 +233,7 @@ def test_a_study_of_an_earlier_version_has_no_incarnation(tmp_path):
         with closing(opened(tmp_path)) as other:
             other.delete("s")
             opened(tmp_path).close()
-            assert asked(other["s"], AskRequest(1)) == [[0]]
+            assert asked(other["s"], AskRequest(1)) == [[2]]
         with pytest.raises(Deleted):
             live.records()
 
@@ -297,14 +299,70 @@ def test_a_study_that_another_server_made_again_is_found_at_once(tmp_path):
             ending.enter_context(serving(application(Studies(Storage("sqlite:///s.db", tmp_path), lease=1000.0))))
             for _ in range(2)
         )
-        for goal in ("minimize", "maximize"):
+        for first, goal in ((0, "minimize"), (2, "maximize")):
             assert one.post("/studies", json={"name": "s", "goal": goal, "space": X}).status_code == 201
-            assert ask(other, "/studies/s", count=2)[0]["id"] == 0
+            assert ask(other, "/studies/s", count=2)[0]["id"] == first
             assert other.get("/studies/s").json()["goal"] == goal
             assert one.delete("/studies/s").status_code == 204
         assert one.post("/studies", json={"name": "s", "space": X}).status_code == 201
         assert other.delete("/studies/s").status_code == 204
         assert one.post("/studies/s/ask", json={}).status_code == 404
+
+
+def late(folder, url):
+    """Clients of a deleted study answer after a study of its name, with another space, was made on another server."""
+    with ExitStack() as ending:
+        one, other = (
+            ending.enter_context(serving(application(Studies(Storage(url, folder), lease=1000.0)))) for _ in range(2)
+        )
+        one.post("/studies", json={"name": "s", "space": X})
+        assert ask(one, "/studies/s", count=12)[-1]["id"] == 11
+        assert one.delete("/studies/s").status_code == 204
+        epochs = {"epochs": {"type": "int", "low": 1, "high": 9}}
+        form = {"name": "s", "space": {"z": X["x"]}, "goal": "maximize", "fidelity": epochs}
+        assert other.post("/studies", json=form).status_code == 201
+        assert [trial["id"] for trial in ask(other, "/studies/s", count=12)] == list(range(12, 24))
+        for client in (one, other):
+            for number in (0, 9, 11):
+                path = f"/studies/s/trials/{number}"
+                assert client.post(f"{path}/tell", json={"value": 9.0}).status_code == 404
+                assert client.post(f"{path}/fail", json={}).status_code == 404
+                assert client.post(f"{path}/report", json={"fidelity": {"epochs": 3}, "value": 1.0}).status_code == 404
+                (fault,) = told(client, "/studies/s", {"id": number, "value": 9.0}).json()["detail"]
+                assert fault["msg"] == f"there is no trial {number}: nothing was stored"
+        assert {trial["state"] for trial in listed(one, "/studies/s")} == {"running"}
+        assert tell(one, "/studies/s", 21, 1.0) == 200
+        assert tell(other, "/studies/s", 12, 1.0) == 200
+        assert told(one, "/studies/s", {"params": {"z": 0.5}, "value": 2.0}).json()["trials"][0]["id"] == 24
+        assert one.get("/studies/s/").status_code == 200
+        for _ in range(2):  # the second one had no trial
+            assert one.delete("/studies/s").status_code == 204
+            assert other.post("/studies", json=form).status_code == 201
+        assert ask(other, "/studies/s")[0]["id"] == 25
+        assert other.post("/studies", json={"name": "t", "space": X}).status_code == 201
+        assert ask(one, "/studies/t")[0]["id"] == 0
+
+
+@pytest.mark.slow
+def test_answers_of_a_deleted_study_are_not_those_of_a_new_one_sqlite(tmp_path):
+    late(tmp_path, "sqlite:///s.db")
+
+
+@pytest.mark.slow
+def test_answers_of_a_deleted_study_are_not_those_of_a_new_one_postgresql(tmp_path, postgresql):
+    late(tmp_path, postgresql.new_database())
+
+
+def test_optuna_reads_a_study_that_was_made_again(tmp_path):
+    for _ in range(2):
+        with closing(opened(tmp_path)) as studies:
+            live = studies["s"]
+            (number,) = asked(live, AskRequest(1))[0]
+            live.tell(number, Outcome(1.0 + number)).result(SECONDS)
+            if not number:
+                studies.delete("s")
+    trials = optuna.load_study(study_name="s", storage=f"sqlite:///{tmp_path}/s.db").trials
+    assert [(trial.number, trial.value) for trial in trials] == [(1, 2.0)]
 
 
 def besieged(folder, url, turns=3):
@@ -380,7 +438,7 @@ def test_copies_with_a_deleted_study_need_not_be_kept(tmp_path):
         return copies(path)[0].path
 
     with closing(opened(tmp_path)) as studies:
-        studies.create(test_service.StudyForm.model_validate({"name": "other", "space": X}))
+        studies.create(test_service.StudyForm.model_validate({"name": "other", "space": X})).result()
         for name in ("s", "other"):
             studies[name].tell_many([ImportedRow({"x": 0.5}, 1.0)])
         older = copied()
@@ -425,3 +483,80 @@ def test_all_requests_are_described_on_a_page_that_loads_nothing(client):
     anchors = set(re.findall(r'id="([^"]+)"', page))
     assert set(re.findall(r'href="#([^"]+)"', page)) <= anchors
     assert not re.search(r'(src|href)="(https?:)?//', page)
+
+
+EPOCHS = {"epochs": {"type": "int", "low": 1, "high": 9}}
+GOALS = {"goals": {"loss": "minimize", "cost": "minimize"}}
+SAFE = {"safe": 0.9, "constraints": {"memory": {"max": 1}}, "baseline": {"x": 0.5}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "place", "said"),
+    [
+        ({**GOALS, "fidelity": EPOCHS}, "fidelity", "there may be fidelity or goals, not both"),
+        ({**SAFE, "fidelity": EPOCHS}, "fidelity", "there may be fidelity or safe, not both"),
+        ({"drift": "auto", "fidelity": EPOCHS}, "fidelity", "there may be fidelity or drift, not both"),
+        ({**SAFE, **GOALS}, "safe", "there may be safe or goals, not both"),
+    ],
+)
+def test_what_the_optimizer_refuses_together_is_refused_before_a_study_is_made(client, fields, place, said):
+    refused = client.post("/studies", json={"name": "both", "space": X, **fields})
+    assert refused.status_code == 422
+    (fault,) = refused.json()["detail"]
+    assert fault["loc"] == ["body", place]
+    assert said in fault["msg"]
+    assert client.get("/studies/both").status_code == 404
+
+
+def test_other_requests_are_answered_while_a_study_is_checked(client, monkeypatch):
+    begun, may_end = Event(), Event()
+    checked = StudyForm.checked
+
+    def slowly(form):
+        begun.set()
+        assert may_end.wait(30)
+        return checked(form)
+
+    monkeypatch.setattr(StudyForm, "checked", slowly)
+    with ThreadPoolExecutor(60) as pool:
+        names = [f"slow{number}" for number in range(50)]  # more than the server has threads for requests
+        made = [pool.submit(client.post, "/studies", json={"name": name, "space": X}) for name in names]
+        assert begun.wait(30)
+        assert client.get("/healthz", timeout=10).status_code == 200
+        assert client.get("/studies", timeout=10).status_code == 200
+        may_end.set()
+        assert {its.result().status_code for its in made} == {201}
+
+
+def test_conditions_are_limited_in_number(client):
+    body = {"name": "many", "space": X, "require": [f"x < 1 + {number}" for number in range(51)]}
+    refused = client.post("/studies", json=body).json()["detail"]
+    said = "must be at most 50 conditions, got 51: join some with 'and', or compute one parameter from others"
+    assert refused == [{"loc": ["body", "require"], "msg": said, "type": "value_error"}]
+    assert client.post("/studies", json={**body, "require": body["require"][:50]}).status_code == 201
+
+
+HUGE = 1e308
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [2, 14])
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({}, lambda sign: {"value": 1.0, "cost": HUGE}),
+        ({}, lambda sign: {"value": sign * HUGE, "cost": 1e-300 if sign > 0 else HUGE, "noise": HUGE}),
+        (GOALS, lambda sign: {"value": {"loss": sign * HUGE, "cost": -sign * HUGE}}),
+        ({"constraints": {"m": {"max": HUGE}}}, lambda sign: {"value": 1.0, "constraints": {"m": sign * HUGE}}),
+    ],
+)
+def test_huge_numbers_have_a_page_and_answers(client, fields, told, count):
+    name = next(NAMES)
+    assert client.post("/studies", json={"name": name, "space": X, "baseline": {"x": 0.5}, **fields}).status_code == 201
+    for number, trial in enumerate(ask(client, f"/studies/{name}", count=count)):
+        body = told((-1) ** number)
+        assert client.post(f"/studies/{name}/trials/{trial['id']}/tell", json=body).status_code == 200
+    for path in ("", "/", "/trials", "/front", "/best", "/gain", "/done?within=2%25"):
+        answer = client.get(f"/studies/{name}{path}")
+        assert answer.status_code in ((200, 409, 422) if path[1:2].isalpha() else (200,)), (path, answer.text)
+    assert ask(client, f"/studies/{name}")

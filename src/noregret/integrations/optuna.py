@@ -221,12 +221,8 @@ class NoRegretPruner(BasePruner):
         about: Any = columns, goals_of(study), (), levels
         if self._learner is None or self._learner.about != about:
             self._learner = _Learner(columns, goals_of(study), (), levels, seed=0)
-        reports = [(levels.reached(step)[STEP], value) for step, value in _reports(trial)]
+        reports = [(levels.reached(step)[levels.name], value) for step, value in _reports(trial)]
         return is_hopeless(self._learner(trials), params, levels.fidelity.highest, reports)
-
-
-STEP = "step"
-"""Name of the fidelity of trials with reports."""
 
 
 @dataclass(frozen=True)
@@ -235,15 +231,22 @@ class Levels:
 
     first: int
     last: int
+    name: str = "step"
 
     @property
     def fidelity(self) -> Fidelity:
         """The fidelity of an optimizer."""
-        return Fidelity(STEP, Int(1, self.last - self.first + 1, log=True))
+        return Fidelity(self.name, Int(1, self.last - self.first + 1, log=True))
 
     def reached(self, step: int) -> dict[str, int]:
         """Fidelity of a report."""
-        return {STEP: min(max(step, self.first), self.last) - self.first + 1}
+        return {self.name: min(max(step, self.first), self.last) - self.first + 1}
+
+    def of(self, trial: FrozenTrial) -> dict[str, int] | None:
+        """Fidelity of a trial's value: that of its last report if it was pruned, None for the highest."""
+        if trial.state != TrialState.PRUNED or not trial.intermediate_values:
+            return None
+        return self.reached(max(trial.intermediate_values))
 
 
 class Steps:
@@ -252,6 +255,7 @@ class Steps:
     def __init__(self) -> None:
         self._read: dict[int, tuple[int, int] | None] = {}
         """First and last step of each finished trial, None without reports."""
+        self._name = "step"
         self.are_needed = False
         """True if a pruned trial has a report."""
 
@@ -262,9 +266,11 @@ class Steps:
                 steps = [step for step, _ in _reports(trial)]
                 self._read[trial.number] = (steps[0], steps[-1]) if steps else None
                 self.are_needed |= bool(steps) and trial.state == TrialState.PRUNED
+                while self._name in trial.params:
+                    self._name = f"reported {self._name}"
         ends = [each for each in list(self._read.values()) if each]
         first, last = min((low for low, _ in ends), default=0), max((high for _, high in ends), default=0)
-        return Levels(first, last) if first < last else None
+        return Levels(first, last, self._name) if first < last else None
 
 
 def _reports(trial: FrozenTrial) -> list[tuple[int, float]]:
@@ -312,18 +318,13 @@ class _Learner:
         known, answer = self._finished.get(trial.number, (None, []))
         if known is not trial:
             params = self._params(trial)
-            values = _values(trial, self._names or ("value",))
+            values = values_of(trial, self._names or ("value",))
             value = next(iter(values.values()), None)
-            told: dict[str, Any] = {"fidelity": self._level(trial), "values": values if self._names else {}}
+            level = self._levels and self._levels.of(trial)
+            told: dict[str, Any] = {"fidelity": level, "values": values if self._names else {}}
             answer = [] if params is None else [Observation(params, value, None, self._told(trial), **told)]
             self._finished[trial.number] = trial, answer
         return answer
-
-    def _level(self, trial: FrozenTrial) -> dict[str, int] | None:
-        """Fidelity of a trial's value: that of its last report if it was pruned."""
-        if self._levels is None or trial.state != TrialState.PRUNED or not trial.intermediate_values:
-            return None
-        return self._levels.reached(max(trial.intermediate_values))
 
     @property
     def known(self) -> int:
@@ -380,8 +381,8 @@ def constraints_of(trial: FrozenTrial) -> dict[str, float]:
     return {name: float(min(max(number, -HUGE), HUGE)) for name, number in numbers.items()}
 
 
-def _values(trial: FrozenTrial, names: Sequence[str]) -> dict[str, float]:
-    """The finite values by objective; empty for a failure. A pruned trial's last report counts as its result."""
+def values_of(trial: FrozenTrial, names: Sequence[str]) -> dict[str, float]:
+    """The finite values by objective; empty for a failure. Of a pruned trial it is the last report: see `Levels.of`."""
     if trial.state == TrialState.FAIL or trial.values is None:
         return {}
     return {name: value for name, value in zip(names, trial.values, strict=True) if abs(value) <= HUGE}

@@ -37,13 +37,16 @@ Possible = dict[str, tuple[float, float]]
 """Goal of each objective by its name, where there are several."""
 
 
-def check_apart(name: str, given: Any, **others: Any) -> None:
-    """Raise ValueError if an argument is given together with one of some others."""
-    clash = next((other for other, its in others.items() if its is not None), None)
-    if given is not None and clash is not None:
-        raise ValueError(
-            f"an optimizer has {name} or {clash}, not both, got {clash}={others[clash]!r}: drop one of the two"
-        )
+APART = {"fidelity": ("drift", "goals", "safe"), "safe": ("goals",)}
+"""Arguments of an Optimizer that do not go together yet."""
+
+
+def check_apart(**given: Any) -> None:
+    """Raise ValueError if two of drift, fidelity, goals and safe are given that do not go together."""
+    for name, others in APART.items():
+        clash = next((other for other in others if given[name] and given[other]), None)
+        if clash:
+            raise ValueError(f"there may be {name} or {clash}, not both: drop one of the two")
 
 
 def checked_goals(goal: Any, goals: Any) -> Goals | None:

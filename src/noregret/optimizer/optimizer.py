@@ -170,8 +170,7 @@ class Optimizer:
         self.safe = checked_safe(safe, self.constraints, baseline, self.drift)
         self._contexts, seed = checked_contexts(self.space, context, fidelity), seed_sequence(rng)
         self.context, self.fidelity = (None if its is None else dict(its) for its in (context, fidelity))
-        check_apart("fidelity", fidelity, drift=drift, goals=goals, safe=safe)
-        check_apart("safe", safe, goals=goals)
+        check_apart(fidelity=fidelity, safe=safe, drift=drift, goals=goals)
         self.baseline = None if baseline is None else checked_baseline(self.space, baseline)
         self._history = History(self._contexts.whole, self.baseline)
         if baseline is not None and context is None:

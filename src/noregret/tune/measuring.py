@@ -1,14 +1,9 @@
 """One measurement: run the command safely, and read its result.
 
-The command is an argument list; no shell is involved. It runs in a process group of its own, which is killed as a
-whole when the time is up, when the output is a flood, when the study is stopped, and when the command has ended and
-left something behind. Only the end of its output is kept.
-
-The keeper is a small process that ends running commands when the process that started them is gone: a killed process
-cannot clean up after itself. It does nothing but read a pipe: a line ``+123`` says that process group 123 has started,
-``-123`` that it has ended, ``.`` that all have. The pipe ends when its writer does, however that happens, and then the
-remaining groups are killed. A command that had started but was not announced yet is found by a mark in its environment,
-where there is a /proc.
+The command is an argument list; no shell is involved. It runs in a session and a process group of its own. The group is
+killed when the command has ended and left something behind. The session is killed when the time is up, when the output
+is a flood, and when the study is stopped, also by the end of this process: see `noregret.tune.keeper`. Only the end of
+its output is kept.
 """
 
 from __future__ import annotations
@@ -26,12 +21,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from statistics import median
 from threading import Event, Lock, Thread, current_thread, main_thread
 from time import monotonic
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
+from noregret.tune import keeper as keeping
 from noregret.tune.progress import Progress
 from noregret.tune.study.results import (
     TIMES,
@@ -66,37 +63,6 @@ if it was run in the last minute; with half of the cores busy, caches and memory
 
 ORDERS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
 """Matches control sequences of terminals, such as colours: numbers inside of them are not results."""
-
-
-PROGRAM = """
-import glob, os, signal, sys, time
-
-def kill(how, number):
-    try:
-        how(number, signal.SIGKILL)
-    except OSError:
-        pass
-
-def marked(path):
-    try:
-        with open(path, "rb") as file:
-            return sys.argv[1].encode() in file.read()
-    except OSError:
-        return False
-
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-groups = set()
-for line in sys.stdin:
-    if line[0] == ".":
-        sys.exit()
-    (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
-for group in groups:
-    kill(os.killpg, group)
-for _ in range(3):
-    for path in filter(marked, glob.glob("/proc/[0-9]*/environ")):
-        kill(os.kill, int(path.split("/")[2]))
-    time.sleep(0.1)
-"""
 
 
 WEIGHER = """
@@ -444,15 +410,14 @@ def run_command(
     reader, writer = os.pipe() if weighs else (-1, -1)
     words = [sys.executable, "-I", "-S", "-c", WEIGHER, str(writer), *command] if weighs else command
     streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    streams |= {"env": keeper.environment(environment or {}), "pass_fds": [writer] if weighs else []}
+    streams |= {"pass_fds": [writer] if weighs else []}
     try:
-        process = subprocess.Popen(words, cwd=folder, start_new_session=True, **streams)
+        process = keeper.start(words, environment or {}, cwd=folder, **streams)
     except OSError as error:
         raise StudyError(f"{part}: {command[0]!r} cannot be started in {folder}: {error.strerror}") from error
     finally:
         if weighs:
             os.close(writer)
-    keeper.add(process.pid)
     flood = Event()
     outputs = [Tail(process.stdout, flood), Tail(process.stderr, flood)]
     waiter = Waiter(process, keeper)
@@ -498,7 +463,8 @@ class Waiter:
     def _ended(self) -> None:
         self.end = monotonic()
         self.keeper.remove(self.process.pid)
-        self.kill()
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
 
     def _reap(self) -> None:
         _, status, usage = os.wait4(self.process.pid, 0)
@@ -506,9 +472,8 @@ class Waiter:
         self.user_seconds = usage.ru_utime
 
     def kill(self) -> None:
-        """Kill the whole group."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        """Kill the whole session."""
+        keeping.kill_sessions({self.process.pid})
 
 
 def _awaited(
@@ -566,15 +531,17 @@ class Tail:
 
 
 class Keeper:
-    """Client of the keeper process: registers the commands that must not outlive this process."""
+    """Starts the commands that must not outlive this process, and is the client of the process that ends them."""
 
     def __init__(self) -> None:
         self._mark = f"NOREGRET_MARK={secrets.token_hex(16)}"
-        self._lock, self._groups = Lock(), set[int]()
+        self._lock, self._numbers = Lock(), count(1)
+        self._running: dict[int, int] = {}
+        """The process of each running command, 0 if it is about to start."""
         self._process = self._started()
 
     def _started(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-I", "-S", "-c", PROGRAM, self._mark]
+        command = [sys.executable, "-I", "-S", keeping.__file__, self._mark]
         quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **quiet)
 
@@ -590,21 +557,36 @@ class Keeper:
             self._process.stdin.close()
         self._process.wait()
 
-    def environment(self, own: Mapping[str, str]) -> dict[str, str]:
-        """The environment that a command must be started with: this process's, the command's own, and the mark."""
-        name, _, value = self._mark.partition("=")
-        return {**os.environ, **own, name: value}
+    def start(self, command: Sequence[str], own: Mapping[str, str], **options: Any) -> subprocess.Popen[bytes]:
+        """Start a command in a session of its own, with this process's environment and variables of its ``own``.
 
-    def add(self, group: int) -> None:
-        """A process group has started."""
-        self._groups.add(group)
-        self._say(f"+{group}\n")
+        Its environment has a mark, too. OSError if it cannot be started.
+        """
+        number = next(self._numbers)
+        name, _, value = f"{self._mark}-{number}".partition("=")
+        self._note(number, 0)
+        try:
+            environment = {**os.environ, **own, name: value}
+            process = subprocess.Popen(command, env=environment, start_new_session=True, **options)
+        except Exception:
+            self._end(number)
+            raise
+        self._note(number, process.pid)
+        return process
 
-    def remove(self, group: int) -> None:
-        """A process group is over. A keeper that was ended by an exception has killed it already."""
-        self._groups.discard(group)
+    def remove(self, process: int) -> None:
+        """A command has ended. A keeper that was ended by an exception has killed it already."""
+        for number in [number for number, its in list(self._running.items()) if its == process]:
+            self._end(number)
+
+    def _note(self, number: int, process: int) -> None:
+        self._running[number] = process
+        self._say(f"{number} {process}\n")
+
+    def _end(self, number: int) -> None:
+        del self._running[number]
         with suppress(ValueError):  # its pipe is closed
-            self._say(f"-{group}\n")
+            self._say(f"{number} over\n")
 
     def _say(self, line: str) -> None:
         with self._lock:
@@ -614,7 +596,7 @@ class Keeper:
                 self._process.wait()
                 self._process = self._started()
                 with suppress(BrokenPipeError):
-                    self._write("".join(f"+{group}\n" for group in list(self._groups)) + line)
+                    self._write("".join(f"{number} {its}\n" for number, its in list(self._running.items())) + line)
 
     def _write(self, text: str) -> None:
         assert self._process.stdin

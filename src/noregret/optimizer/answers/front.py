@@ -17,14 +17,18 @@ from typing import Any
 import numpy as np
 
 from noregret.belief.numerics.linalg import pivoted_root
-from noregret.belief.posterior import Floats, Ints
+from noregret.belief.posterior import HUGE, Floats, Ints
 from noregret.decision.playing import child
 from noregret.formatting import as_precise_as, shown
 from noregret.optimizer.answers.answers import Answers
 from noregret.optimizer.answers.certificate import LEVEL
 from noregret.optimizer.answers.estimate import Gain, chance_in_words
 from noregret.optimizer.answers.importance import Importance
+<<<<<<< HEAD
 from noregret.optimizer.checking import Goals, Possible, check_objectives, checked_constraints
+=======
+from noregret.optimizer.checking import LARGEST, Goals, check_objectives, checked_constraints
+>>>>>>> hostile
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.constraints import RECOMMEND
 from noregret.optimizer.model.current import CANDIDATE, Snapshot
@@ -321,7 +325,11 @@ class FrontAnswers:
         else:
             worst = signs * self._checked_reference(reference)
         drawn = self.draws(self._cautious[0][self._front])
-        volumes = np.array([hypervolume(each, worst) for each in drawn])
+        unit = np.maximum(np.abs(drawn).max(axis=(0, 1)), np.abs(worst))
+        unit = np.where(unit > HUGE, unit, 1.0)  # a product of huge numbers is not finite
+        volumes = np.array([hypervolume(each / unit, worst / unit) for each in drawn])
+        for factor in unit:
+            volumes = np.minimum(volumes, LARGEST / factor) * factor
         lower, upper = np.quantile(volumes, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
         found = dict(zip(self.each, (signs * worst + 0.0).tolist(), strict=True))
         return Hypervolume(float(volumes.mean()), lower, upper, found)

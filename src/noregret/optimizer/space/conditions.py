@@ -15,26 +15,37 @@ from noregret.optimizer.space.parameters import Parameter, axis_of
 Requirement = Mapping[str, frozenset[Hashable]]
 """The keys that the values of other parameters must have, by name; empty for a parameter that always applies."""
 
+MOST_ABOVE = 100
+"""Parameters that one may depend on, through those above it too: the work for a chain grows with its square."""
+
 
 def requirements(parameters: Mapping[str, Parameter]) -> dict[str, Requirement]:
-    """Requirement of each parameter; ValueError where its condition makes no sense."""
+    """Requirement of each parameter; ValueError where its condition makes no sense, or rests on too many others."""
     found: dict[str, Requirement] = {}
 
     def required(name: str, below: tuple[str, ...]) -> Requirement:
         if name in below:
             circle = " -> ".join((*below[below.index(name) :], name))
             raise ValueError(f"the conditions of parameters must not go in a circle, got {circle}: drop one of them")
+        if len(below) > MOST_ABOVE:
+            raise ValueError(_too_deep(below[0]))
         if name not in found:
             needed: dict[str, frozenset[Hashable]] = {}
             for parent, values in (parameters[name].when or {}).items():
                 keys = _keys(name, parent, values, parameters)
                 for above, its in ((parent, keys), *required(parent, (*below, name)).items()):
                     needed[above] = needed.get(above, its) & its
+            if len(needed) > MOST_ABOVE:
+                raise ValueError(_too_deep(name))
             found[name] = needed
             _check_possible(name, needed)
         return found[name]
 
     return {name: required(name, ()) for name in parameters}
+
+
+def _too_deep(name: str) -> str:
+    return f"parameter {name!r} must depend on at most {MOST_ABOVE} others: give it fewer conditions, or shorter chains"
 
 
 def _keys(name: str, parent: str, values: Sequence[Any], parameters: Mapping[str, Parameter]) -> frozenset[Hashable]:

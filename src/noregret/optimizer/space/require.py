@@ -39,6 +39,9 @@ TRIED = 1 << 17
 ENOUGH = 512
 """Allowed settings after which no more random ones are tried."""
 
+MOST_WORK = 1 << 26
+"""Numbers that are computed at most to find settings, by all conditions together: with long ones fewer are tried."""
+
 RAREST = 1e-4
 """Part of the settings that must meet the conditions: fewer are not found by trying."""
 
@@ -72,6 +75,8 @@ FUNCTIONS: dict[str, Callable[[Column, Column], Column]] = {"min": np.minimum, "
 
 NUMBER, TRUTH, TEXT = "a number", "true or false", "text"
 """Kinds of values; truths count as 0 and 1 in arithmetic."""
+Part = tuple[ast.expr, str]
+"""A part of an expression, and the kind of its values."""
 
 
 @dataclass(frozen=True)
@@ -117,11 +122,19 @@ class Condition:
         found = [node for node in ast.walk(self._tree) if isinstance(node, ast.Name) and id(node) not in called]
         return tuple(dict.fromkeys(node.id for node in found))
 
+    @cached_property
+    def size(self) -> int:
+        """Number of its parts: the work that it takes for one setting."""
+        return sum(isinstance(node, ast.expr) for node in ast.walk(self._tree))
+
     def holds(self, columns: Mapping[str, Sequence[Any]], count: int) -> Bools:
         """Mask of the ``count`` settings that meet it, given the values of each parameter that it names."""
-        values = {name: _column(self.parameters[name], columns[name]) for name in self.names}
+        return self.holds_for(columns_of(self.parameters, {name: columns[name] for name in self.names}), count)
+
+    def holds_for(self, columns: Mapping[str, Column], count: int) -> Bools:
+        """As `holds`, of columns that `columns_of` made."""
         with np.errstate(all="ignore"):
-            return np.array(np.broadcast_to(_computed(self._tree, values), count), dtype=bool)
+            return np.array(np.broadcast_to(_computed(self._tree, columns), count), dtype=bool)
 
     def is_met_by(self, params: Mapping[str, Any]) -> bool:
         """Return True if params meet it, or lack a parameter that it names."""
@@ -151,7 +164,8 @@ class Condition:
             case ast.BoolOp(values=values):
                 return self._all_of(TRUTH, values)
             case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in COMPARISONS for op in ops):
-                for (first, second), comparison in zip(pairwise([left, *others]), ops, strict=True):
+                parts = [(part, self._kind(part)) for part in (left, *others)]
+                for (first, second), comparison in zip(pairwise(parts), ops, strict=True):
                     self._check_comparable(first, second, comparison)
                 return TRUTH
             case ast.Call(func=ast.Name(id="abs"), args=[operand], keywords=[]):
@@ -171,8 +185,9 @@ class Condition:
                 raise ValueError(f"needs {kind} where it has {ast.unparse(node)!r}, which is {its}")
         return kind
 
-    def _check_comparable(self, first: ast.expr, second: ast.expr, op: ast.cmpop) -> None:
-        kinds = self._kind(first), self._kind(second)
+    def _check_comparable(self, one_side: Part, other_side: Part, op: ast.cmpop) -> None:
+        (first, one_kind), (second, other_kind) = one_side, other_side
+        kinds = one_kind, other_kind
         if TEXT not in kinds:
             return
         if not isinstance(op, ast.Eq | ast.NotEq):
@@ -196,6 +211,11 @@ def _kind_of(parameter: Parameter) -> str:
     if all(isinstance(option, bool | np.bool_) for option in parameter.options):
         return TRUTH
     return NUMBER if all(map(finite, parameter.options)) else TEXT
+
+
+def columns_of(parameters: Mapping[Any, Parameter], values: Mapping[str, Sequence[Any]]) -> dict[str, Column]:
+    """Columns that conditions are computed from, of the values of each parameter."""
+    return {name: _column(parameters[name], each) for name, each in values.items()}
 
 
 def _column(parameter: Parameter, values: Sequence[Any]) -> Column:
@@ -320,10 +340,11 @@ class Restricted(Product):
         """Mask of the (n, d) points that meet each condition."""
         axes, applying = self._axes, self.applying(points)
         named = dict.fromkeys(name for condition in self._conditions for name in condition.names)
-        columns = {name: axes[name].decode(points[:, self._span(name)]) for name in named}
+        values = {name: axes[name].decode(points[:, self._span(name)]) for name in named}
+        columns = columns_of(self.parameters, values)
         absent = {name: ~applying[:, place] for place, name in enumerate(self.parameters) if name in named}
         return [
-            reduce(np.logical_or, [absent[name] for name in each.names], each.holds(columns, len(points)))
+            reduce(np.logical_or, [absent[name] for name in each.names], each.holds_for(columns, len(points)))
             for each in self._conditions
         ]
 
@@ -378,5 +399,6 @@ class Restricted(Product):
             return
         rng, width = np.random.default_rng(0), len(self.groups)
         block = max(1, min(4 * ENOUGH, ENTRIES // width))
-        for _ in range(math.ceil(TRIED / block)):
+        work = sum(condition.size for condition in self._conditions)
+        for _ in range(math.ceil(min(TRIED, MOST_WORK / work) / block)):
             yield self._all.snap(rng.random((block, width)))

@@ -146,7 +146,7 @@ class Findings:
     def costs(self) -> dict[int, float]:
         """Cost of each finished trial by its number, or else the seconds of its run; empty if they are not known."""
         known = ((its.number, its.cost or its.seconds) for its in self.records if its.finished)
-        return {number: cost for number, cost in known if cost}
+        return {number: _inside(cost) for number, cost in known if cost}
 
     @cached_property
     def usual_costs(self) -> tuple[float, float] | None:
@@ -494,9 +494,15 @@ def unit_of(result: Result) -> str:
 
 
 def _bounded(record: Record) -> Record:
-    """The record with its value as the optimizer takes it, so that differences of values are finite."""
+    """The record with its values as the optimizer takes them, so that differences of values are finite."""
     assert record.value is not None
-    return replace(record, value=min(max(record.value, -LARGEST), LARGEST)) if abs(record.value) > LARGEST else record
+    values = {name: None if its is None else _inside(its) for name, its in record.values.items()}
+    is_inside = (_inside(record.value), values) == (record.value, record.values)
+    return record if is_inside else replace(record, value=_inside(record.value), values=values)
+
+
+def _inside(value: float) -> float:
+    return min(max(value, -LARGEST), LARGEST)
 
 
 def _key(params: Params) -> tuple[str, ...]:

@@ -9,9 +9,8 @@ from typing import Any
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from noregret.belief.posterior import HUGE
 from noregret.integrations.distributions import Parameter, parameter
-from noregret.integrations.optuna import constraints_of, goals_of
+from noregret.integrations.optuna import Levels, Steps, constraints_of, goals_of, values_of
 from noregret.integrations.replay import tell_all
 from noregret.integrations.structure import Columns, Structure, params_of
 from noregret.optimizer import Choice, Float, Int, Optimizer
@@ -27,9 +26,16 @@ def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Record], str
     space = {_shown(label): _parameter(label, columns) for label in columns}
     goals, limited = goals_of(study), (name for trial in trials for name in _constraints(trial))
     sought: dict[str, Any] = {"goals": goals} if len(goals) > 1 else {"goal": next(iter(goals.values()))}
+    steps = Steps()
+    levels = steps(trials)
+    if steps.are_needed and levels is not None:
+        sought |= {"fidelity": levels.fidelity.product.parameters}
     optimizer = Optimizer(space, **sought, rng=0, constraints=dict.fromkeys(limited, ("<=", 0.0)))
     found = [(trial, params) for trial in trials if (params := _params(columns, trial)) is not None]
-    records = [_record(trial, optimizer.space.checked(params), optimizer.goals) for trial, params in found]
+    records = [
+        _record(trial, optimizer.space.checked(params), optimizer.goals, levels if optimizer.fidelity else None)
+        for trial, params in found
+    ]
     _warn(trials, columns, len(records))
     tell_all(optimizer, (its for record in records if record.finished for its in record.answers(optimizer.constraints)))
     return space, optimizer, records, study.study_name
@@ -72,22 +78,21 @@ def _warn(trials: list[FrozenTrial], columns: Columns, kept: int) -> None:
         warnings.warn(f"the page leaves out {lost} trials whose params are outside the common ranges", stacklevel=4)
 
 
-def _record(trial: FrozenTrial, params: dict[str, Any], goals: Iterable[str] | None) -> Record:
-    """Record of a trial; the last report of a pruned one counts as its result."""
-    found = trial.values if trial.state.is_finished() and trial.state != TrialState.FAIL else None
-    value = next((each for each in found or () if abs(each) <= HUGE), (found or [None])[0])
-    usable = value is not None and abs(value) <= HUGE
-    several = zip(goals or (), found, strict=True) if goals and found and usable else ()
-    state: State = "done" if usable else "failed" if trial.state.is_finished() else "running"
+def _record(trial: FrozenTrial, params: dict[str, Any], goals: Iterable[str] | None, levels: Levels | None) -> Record:
+    """Record of a trial, with its value as `NoRegretSampler` takes it."""
+    values = values_of(trial, list(goals or ("value",)))
+    state: State = "done" if values else "failed" if trial.state.is_finished() else "running"
     return Record(
         number=trial.number,
         params=params,
         state=state,
-        value=value if usable else None,
-        failure=f"{trial.state.name.lower()}, result {value}" if state == "failed" else "",
+        value=next(iter(values.values()), None),
+        failure=f"{trial.state.name.lower()}, result {(trial.values or [None])[0]}" if state == "failed" else "",
         seconds=trial.duration.total_seconds() if trial.duration else 0.0,
         started=trial.datetime_start,
         ended=trial.datetime_complete,
         constraints=_constraints(trial),
-        values={name: each if abs(each) <= HUGE else None for name, each in several},
+        fidelity=(levels.of(trial) or levels.fidelity.highest) if levels and values else None,
+        is_stopped=trial.state == TrialState.PRUNED,
+        values={name: values.get(name) for name in goals or ()} if values else {},
     )

@@ -51,8 +51,9 @@ def history(findings: Findings) -> str:
 
 
 def _history(findings: Findings, width: int) -> Chart:
-    last = max((record.number for record in findings.records), default=0)
-    trials = Axis(-0.5, last + 0.5, "trial", whole=True, column="trial")
+    numbers = [record.number for record in findings.records] or [0]
+    first, last = min(numbers), max(numbers)
+    trials = Axis(first - 0.5, last + 0.5, "trial", whole=True, column="trial")
     chart = Chart(trials, _results(findings), width, HEIGHT, "Result of each trial, and the best so far")
     steps = findings.best_so_far
     along = [*(float(step.trial) for step in steps), last + 0.5]

@@ -57,7 +57,7 @@ def report(subject: Any, path: str | os.PathLike[str] | None = None, *, against:
     ----------
     subject : Optimizer, or optuna.Study
         A study may have been run by any sampler. A parameter that some trials have is shown if it
-        is clear when they have it. The last report of a pruned trial counts as its result.
+        is clear when they have it. The last report of a pruned trial counts as a value of its step.
     path : path of a file, optional
         Its name ends in ``.html``. Without it the page is returned, and a notebook shows it below the cell.
     against : Optimizer, or optuna.Study, optional

@@ -23,6 +23,7 @@ from noregret.tune.learning.fronts import member_json
 from noregret.tune.measuring import Outcome
 from noregret.tune.service import models
 from noregret.tune.service.live import AskRequest, Assignment, LiveStudy, Refused, TrialOutcome
+from noregret.tune.service.models import BadField, Place
 from noregret.tune.service.studies import Studies
 from noregret.tune.store.identity import SERVICE
 from noregret.tune.store.records import Record, State
@@ -37,9 +38,6 @@ DETAILS = ("noise", "constraints", "fidelity")
 WAITING: tuple[State, ...] = ("waiting", "running")
 WITHOUT_VALUE: tuple[State, ...] = ("failed", "pruned")
 
-Place = tuple[str | int, ...]
-"""A field of a request, from outside to inside."""
-
 
 class Unknown(LookupError):
     """There is no trial with this id."""
@@ -47,14 +45,6 @@ class Unknown(LookupError):
 
 class Contradiction(ValueError):
     """The request contradicts what is stored, or comes too early."""
-
-
-class BadField(ValueError):
-    """A field of a request is at fault."""
-
-    def __init__(self, place: Place, error: ValueError) -> None:
-        super().__init__(str(error))
-        self.place = place
 
 
 def faults(errors: Iterable[Any]) -> list[tuple[list[str | int], str, str]]:

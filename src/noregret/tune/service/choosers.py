@@ -15,12 +15,11 @@ import logging
 import signal
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from multiprocessing import Pipe, Process
 from multiprocessing.connection import Connection
-from threading import Lock
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
@@ -81,23 +80,28 @@ class Reply(NamedTuple):
 
 
 class Chooser:
-    """A process that answers requests, one at a time. It ends when the server does, however that ends."""
+    """A process that answers requests in the order in which they come. It ends when the server does, however that ends.
+
+    The order matters: a study that sends one request after another must not keep others waiting.
+    """
 
     def __init__(self) -> None:
         self._line, theirs = Pipe()
         self._process = Process(target=_work, args=(theirs, self._line), daemon=True)
         self._process.start()
         theirs.close()
-        self._lock = Lock()
+        self._queue = ThreadPoolExecutor(1)
         self._gone: list[int] = []
 
     def ask(self, request: Request) -> Any:
         """Return the result, or raise the exception of the chooser; ChooserLost if the process has ended."""
+        return self._queue.submit(self._exchange, request).result()
+
+    def _exchange(self, request: Request) -> Any:
         try:
-            with self._lock:
-                gone, self._gone = self._gone, []
-                self._line.send(request._replace(gone=gone))
-                reply: Reply = self._line.recv()
+            gone, self._gone = self._gone, []
+            self._line.send(request._replace(gone=gone))
+            reply: Reply = self._line.recv()
         except (EOFError, OSError):
             raise ChooserLost from None
         if reply.error is not None:
@@ -110,6 +114,7 @@ class Chooser:
 
     def close(self) -> None:
         """End the process."""
+        self._queue.shutdown(wait=False, cancel_futures=True)
         self._line.close()
         self._process.join()
 

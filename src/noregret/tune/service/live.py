@@ -34,7 +34,7 @@ from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.fronts import findings_of
 from noregret.tune.learning.suggest import replay_of
 from noregret.tune.measuring import Outcome
-from noregret.tune.service.choosers import Chooser, Fitting, ModelClient, chosen, itself, judged
+from noregret.tune.service.choosers import Chooser, Fitting, Measured, ModelClient, chosen, itself, judged
 from noregret.tune.service.models import ServiceStudy
 from noregret.tune.store import trials
 from noregret.tune.store.faults import Unavailable
@@ -48,6 +48,10 @@ from noregret.tune.study.study import Params
 
 Asked = TypeVar("Asked")
 Answered = TypeVar("Answered")
+
+
+PORTION = 20
+"""Number of trials that are chosen at once: between two portions, a chooser answers other studies."""
 
 
 class BatchQueue(Generic[Asked, Answered]):
@@ -143,7 +147,7 @@ class Ledger(TrialTable):
     """
 
     def __init__(self, storage: Storage, found: Found, study: ServiceStudy) -> None:
-        super().__init__(storage, found.id)
+        super().__init__(storage, found.id, found.first)
         self.found, self.is_deleted, self._name = found, False, study.name
         self.distributions = distributions(study.space)
         self._constraints = list(study.constraints)
@@ -443,7 +447,7 @@ class LiveStudy:
             else:
                 mark = fingerprint(its)
                 if mark not in known:
-                    known[mark] = self._ledger.newest + 1 + len(new)
+                    known[mark] = self._ledger.next + len(new)
                     new[mark] = its
                 numbers.append(known[mark])
         measured = [(its.number, place, its) for place, its in enumerate(outcomes) if isinstance(its, TrialOutcome)]
@@ -454,9 +458,7 @@ class LiveStudy:
                 stands = _stored(connection, self._ledger.records[number], its.outcome)
                 if stands != its.outcome:
                     raise Refused(place, stands)
-            trials.add_imported(
-                connection, self._ledger.study, self._ledger.newest + 1, new, self._ledger.distributions
-            )
+            trials.add_imported(connection, self._ledger.study, self._ledger.next, new, self._ledger.distributions)
         return numbers
 
     def _known(self) -> Known:
@@ -518,16 +520,20 @@ class LiveStudy:
         fresh, fits = self._fitting.ready(told, fresh, self._ledger.answers(fresh))
         pending = [(record.params, record.context, record.fidelity) for record in self._ledger.unknown(fresh)]
         contexts = [plan.request.context for plan in plans for _ in range(plan.missing)]
-        found = iter(self._model(told + self._ledger.answers(fresh), partial(chosen, pending, contexts), fits=fits))
+        answers, found = told + self._ledger.answers(fresh), list[Measured]()
+        for first in range(0, len(contexts), PORTION):
+            some = contexts[first : first + PORTION]
+            found += self._model(answers, partial(chosen, [*pending, *found], some), fits=fits)
+        suggestions = iter(found)
         for plan in plans:
             while plan.missing > 0:
-                params, _, fidelity = next(found)
+                params, _, fidelity = next(suggestions)
                 plan.suggestions.append(Suggestion(params, fresh, plan.request.context, fidelity))
                 fresh = []
 
     def _write(self, plans: Sequence[Plan]) -> list[Assignment]:
         """Store all assignments in one transaction; Overtaken if the trials have changed since they were read."""
-        study, numbers = self._ledger.study, count(self._ledger.newest + 1)
+        study, numbers = self._ledger.study, count(self._ledger.next)
         granted: list[Assignment] = []
         with self._storage.transaction() as connection:
             check_newest(connection, study, self._ledger.newest)

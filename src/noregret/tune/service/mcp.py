@@ -32,9 +32,9 @@ from noregret.tune.learning.findings import finite
 from noregret.tune.page import words
 from noregret.tune.page.page import page
 from noregret.tune.service import answers, models
-from noregret.tune.service.answers import BadField, Contradiction, Unknown
+from noregret.tune.service.answers import Contradiction, Unknown
 from noregret.tune.service.live import LiveStudy, NoStudy
-from noregret.tune.service.models import Form, Label, Params
+from noregret.tune.service.models import BadField, Form, Label, Params
 from noregret.tune.service.studies import AnotherStudy, Studies
 from noregret.tune.store.databases.sqlite import SQLite
 from noregret.tune.store.storage import Storage
@@ -107,7 +107,7 @@ class Tools:
         "log": true}}, if short runs say something about full ones; drift "auto" if the best params change over
         time; safe 0.99 to stay within the constraints while searching.
         """
-        is_new = self._studies.create(form)
+        is_new = self._studies.create(form).result()
         said = f"Study {form.name!r} {'is created' if is_new else 'exists, as described'}"
         return {"summary": f"{said}: {_counts(self._studies[form.name])}. Next: ask for params to measure."}
 

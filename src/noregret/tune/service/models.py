@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,8 +17,6 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
-    ValidationInfo,
-    field_validator,
     model_validator,
 )
 
@@ -28,6 +27,7 @@ from noregret.optimizer import (
     Float,
     Int,
     as_space,
+    check_apart,
     checked_baseline,
     checked_bound,
     checked_constraints,
@@ -44,10 +44,14 @@ from noregret.tune.study.study import Budget, Constraint, Objective, Study
 
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$"
 MANY = 1000
-"""Largest number of trials of one request, of options of a choice, and of parameters."""
+"""Largest number of observations of one request, of options of a choice, and of parameters."""
+MOST_ASKED = 100
+"""Largest number of trials that one request may ask for: choosing them takes a few seconds."""
 
 MOST_GOALS = 20
 """Largest number of objectives of a study."""
+MOST_CONDITIONS = 50
+"""Largest number of conditions of ``require``: each is computed for all params that are tried."""
 
 Name = Annotated[str, Field(pattern=NAME)]
 Label = Annotated[str, Field(min_length=1, max_length=200)]
@@ -66,6 +70,27 @@ Told = Annotated[
 ]
 """A value of a request: errors are about a number unless it is an object."""
 HalfLife = Annotated[float, Field(ge=1, le=LONGEST)]
+
+
+Place = tuple[str | int, ...]
+"""A field of a request, from outside to inside."""
+
+
+class BadField(ValueError):
+    """A field of a request is at fault."""
+
+    def __init__(self, place: Place, error: ValueError) -> None:
+        super().__init__(str(error))
+        self.place = place
+
+
+@contextmanager
+def field_of(*place: str | int) -> Iterator[None]:
+    """Raise a ValueError of the block as BadField."""
+    try:
+        yield
+    except ValueError as error:
+        raise BadField(place, error) from None
 
 
 class Form(BaseModel):
@@ -153,7 +178,8 @@ class StudyForm(Form):
         dict[Label, Bound], Field(max_length=MANY, description="Limits on further numbers that are measured, by name")
     ] = {}
     require: Annotated[
-        list[Label], Field(max_length=MANY, description="Conditions on params, such as threads * batch <= 4096")
+        list[Label],
+        Field(max_length=MANY, description="At most 50 conditions on params, such as threads * batch <= 4096"),
     ] = []
     baseline: Annotated[Params | None, Field(description="The settings of today: asked for first, compared with")] = (
         None
@@ -214,43 +240,33 @@ class StudyForm(Form):
             raise ValueError('must have a goal, "minimize" or "maximize", or goals for several objectives')
         return self
 
-    @field_validator("space", "context")
-    @classmethod
-    def _is_space(cls, space: SpaceForm | None) -> SpaceForm | None:
-        if space is not None:
-            as_space(_parameters(space))
-        return space
+    def checked(self) -> StudyForm:
+        """The study as an Optimizer takes it; BadField, with the first field at fault, if it takes none such.
 
-    @field_validator("require")
-    @classmethod
-    def _are_conditions(cls, require: list[str], info: ValidationInfo) -> list[str]:
-        if "space" in info.data:
-            as_space(_parameters(info.data["space"]), require)
-        return require
-
-    @field_validator("baseline")
-    @classmethod
-    def _is_baseline(cls, baseline: Params | None, info: ValidationInfo) -> Params | None:
-        if baseline is None or "space" not in info.data or "require" not in info.data:
-            return baseline
-        return dict(checked_baseline(as_space(_parameters(info.data["space"]), info.data["require"]), baseline))
-
-    @field_validator("safe")
-    @classmethod
-    def _can_be_safe(cls, safe: float | None, info: ValidationInfo) -> float | None:
-        if safe is not None and info.data.keys() >= {"constraints", "baseline", "drift"}:
-            bounds = checked_constraints(dict.fromkeys(info.data["constraints"], ("<=", 0.0)))
-            checked_safe(safe, bounds, info.data["baseline"], info.data["drift"])
-        return safe
-
-    @field_validator("fidelity")
-    @classmethod
-    def _is_fidelity(cls, fidelity: FidelityForm | None, info: ValidationInfo) -> FidelityForm | None:
-        if fidelity is not None:
-            checked_fidelity(_parameters(fidelity), [*info.data.get("space", ()), *(info.data.get("context") or ())])
-            if info.data.get("drift") is not None:
-                raise ValueError("a study has a fidelity or drift, not both: drop one of the two")
-        return fidelity
+        This may take a second, so it is no part of reading a request.
+        """
+        parameters, baseline = _parameters(self.space), self.baseline
+        context = {} if self.context is None else _parameters(self.context)
+        with field_of("space"):
+            space = as_space(parameters)
+        with field_of("context"):
+            if self.context is not None:
+                as_space(context)
+        with field_of("require"):
+            if len(self.require) > MOST_CONDITIONS:
+                advice = "join some with 'and', or compute one parameter from others"
+                raise ValueError(f"must be at most {MOST_CONDITIONS} conditions, got {len(self.require)}: {advice}")
+            space = as_space(parameters, self.require) if self.require else space
+        with field_of("baseline"):
+            baseline = None if baseline is None else dict(checked_baseline(space, baseline))
+        with field_of("safe"):
+            bounds = checked_constraints(dict.fromkeys(self.constraints, ("<=", 0.0)))
+            checked_safe(self.safe, bounds, baseline, self.drift)
+        with field_of("fidelity" if self.fidelity else "safe"):
+            check_apart(fidelity=self.fidelity, drift=self.drift, goals=self.goals, safe=self.safe)
+            if self.fidelity is not None:
+                checked_fidelity(_parameters(self.fidelity), [*self.space, *context])
+        return self.model_copy(update={"baseline": baseline})
 
 
 def _parameters(space: dict[str, Any]) -> dict[str, Float | Int | Choice]:
@@ -273,10 +289,20 @@ class ServiceStudy(Study):
         return {SERVICE: dict(self.description)}
 
 
+def _is_askable(count: int) -> int:
+    if count > MOST_ASKED:
+        raise ValueError(f"must be at most {MOST_ASKED}, got {count}: ask again for more, best after some results")
+    return count
+
+
 class AskForm(Form):
     """Request for ``count`` trials, in a context, by a client with a key of its own."""
 
-    count: Annotated[int, Field(ge=1, le=MANY)] = 1
+    count: Annotated[
+        int,
+        Field(ge=1, description="At most 100 trials", json_schema_extra={"maximum": MOST_ASKED}),
+        AfterValidator(_is_askable),
+    ] = 1
     context: Annotated[Params | None, Field(description="Needed if the study has contexts")] = None
     client: Annotated[
         Label | None, Field(description="Name of the caller; a repeated ask with it returns its pending trials")

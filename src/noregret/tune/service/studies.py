@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import cycle
 from threading import Event, Lock, Thread
 
@@ -57,14 +57,21 @@ class Studies:
         self._lock, self._opening = Lock(), Lock()
         self._open: OrderedDict[str, LiveStudy] = OrderedDict()
         self._askers, self._writer = ThreadPoolExecutor(ASKING), ThreadPoolExecutor(1)
-        self._fitter, self._fitters = fitter, ThreadPoolExecutor(1)
+        self._fitter, self._fitters, self._creators = fitter, ThreadPoolExecutor(1), ThreadPoolExecutor(1)
         self._telling = BatchQueue(self._writer, self._told, Unavailable)
         self._end = Event()
         self._keeper = Thread(target=self._keep_house, daemon=True)
         self._keeper.start()
 
-    def create(self, form: StudyForm) -> bool:
-        """Create a study; False if it exists, AnotherStudy if another one of its name exists."""
+    def create(self, form: StudyForm) -> Future[bool]:
+        """Create a study; False if it exists, AnotherStudy if another one of its name exists, BadField if it is bad.
+
+        A check may take a second, so they are made one at a time, and other requests do not wait for them.
+        """
+        return self._creators.submit(self._create, form)
+
+    def _create(self, form: StudyForm) -> bool:
+        form = form.checked()
         study = form.study(self._storage.url)
         found = self._found(form.name)
         is_new = found is None
@@ -125,6 +132,7 @@ class Studies:
         """Finish all pending work, and close the storage."""
         self._end.set()
         self._keeper.join()
+        self._creators.shutdown(cancel_futures=True)
         self._askers.shutdown()
         self._fitters.shutdown(cancel_futures=True)
         self._writer.shutdown()

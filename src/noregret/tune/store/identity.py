@@ -23,7 +23,8 @@ FORMAT = 3
 FORM, SELF, MADE_BY = "noregret:format", "noregret:study", "noregret:version"
 INCARNATION = "noregret:incarnation"
 """Attribute of a study with a random value: SQLite gives the id of a deleted study to another one."""
-
+FIRST = "noregret:first"
+"""Attribute of a study with the number of its first trial, if that is not 0."""
 
 PARAMETER, CONSTRAINT = "parameters.", "constraints."
 WORDS = "command", "prepare", "env"

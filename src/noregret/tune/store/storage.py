@@ -18,7 +18,7 @@ from noregret.tune.store.databases.copies import record_deletion
 from noregret.tune.store.databases.database import database_at
 from noregret.tune.store.databases.sqlite import SQLite
 from noregret.tune.store.faults import OPENING_SECONDS, PATIENCE_SECONDS, patiently, unreadable
-from noregret.tune.store.identity import FORM, FORMAT, INCARNATION, SELF, form_of, needed_form
+from noregret.tune.store.identity import FIRST, FORM, FORMAT, INCARNATION, SELF, form_of, needed_form
 from noregret.tune.store.records import STATES, State
 from noregret.tune.study.study import NotYet, Study, StudyError, without_password
 
@@ -82,6 +82,17 @@ COUNT_STUDIES = sqlalchemy.text(f"SELECT COUNT(*) FROM ({OF_KIND}) AS found")
 COUNT_TRIALS = sqlalchemy.text(
     f"SELECT CAST(state AS VARCHAR), COUNT(*) FROM trials WHERE study_id IN ({OF_KIND}) GROUP BY state"
 )
+NEXT_NUMBERS = "noregret_next_numbers"
+"""Table of deleted studies: by name, the number that a new study of that name begins with."""
+MAKE_NEXT = sqlalchemy.text(
+    f"CREATE TABLE IF NOT EXISTS {NEXT_NUMBERS} "
+    f"(study_name VARCHAR({LONGEST_NAME}) PRIMARY KEY, number INTEGER NOT NULL)"
+)
+NEXT = sqlalchemy.text(f"SELECT number FROM {NEXT_NUMBERS} WHERE study_name = :name")
+SET_NEXT = sqlalchemy.text(
+    f"INSERT INTO {NEXT_NUMBERS} SELECT CAST(:name AS VARCHAR), COALESCE(MAX(number) + 1, :first) FROM trials "
+    "WHERE study_id = :study ON CONFLICT (study_name) DO UPDATE SET number = excluded.number"
+)
 ONE_STATE = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 """Options of connections to PostgreSQL on which all statements of a transaction see the same state."""
 
@@ -95,6 +106,8 @@ class Found(NamedTuple):
     identity: dict[str, Any]
     incarnation: str | None = None
     """None if an earlier version made it."""
+    first: int = 0
+    """Number of its first trial: beyond those of earlier studies of its name, whose late answers it must not take."""
 
     def is_in(self, connection: Any) -> bool:
         """Return True if the study is in the database, and not another one with its id."""
@@ -212,8 +225,15 @@ class Storage:
             number = int(connection.execute(CREATE, {"name": study.name}).scalar_one())
             for objective, goal in enumerate(study.goals.values() or [study.goal]):
                 connection.execute(DIRECT[goal], {"study": number, "objective": objective})
-            self._set(connection, number, form_of(study))
+            first = self._next_number(connection, study.name)
+            self._set(connection, number, form_of(study) | ({FIRST: first} if first else {}))
         return number
+
+    def _next_number(self, connection: Any, name: str) -> int:
+        """Number that follows those of deleted studies of this name."""
+        if not sqlalchemy.inspect(connection).has_table(NEXT_NUMBERS):
+            return 0
+        return int(connection.execute(NEXT, {"name": name}).scalar() or 0)
 
     def _has_trials(self, study: int) -> bool:
         with self.snapshot() as connection:
@@ -228,7 +248,7 @@ class Storage:
             return None
         if attributes[FORM] > FORMAT:
             raise StudyError(f"study {name!r} was written by a newer noregret: upgrade this one")
-        return Found(int(rows[0][0]), attributes[SELF], attributes.get(INCARNATION))
+        return Found(int(rows[0][0]), attributes[SELF], attributes.get(INCARNATION), attributes.get(FIRST, 0))
 
     def listed(self, kind: str, after: str = "", limit: int = 1000) -> list[Listed]:
         """Studies with an identity of this kind, by name, from the first one ``after`` a name on."""
@@ -255,7 +275,7 @@ class Storage:
 
     def delete(self, name: str, study: Found) -> None:
         """Delete a study and all its trials in one transaction; no effect if it has been deleted."""
-        with self.transaction() as connection:
+        with self._opening(), self.transaction() as connection:
             if connection.dialect.name == "postgresql":  # wait for transactions that write, which lock in this order
                 for lock in (LOCK, LOCK_TRIALS):
                     connection.execute(lock, {"study": study.id})
@@ -263,6 +283,8 @@ class Storage:
                 return
             if isinstance(self.where, SQLite):
                 record_deletion(connection, name, study.incarnation)
+            connection.execute(MAKE_NEXT)
+            connection.execute(SET_NEXT, {"name": name, "study": study.id, "first": study.first})
             for statement in DELETE:
                 connection.execute(sqlalchemy.text(statement), {"study": study.id})
 

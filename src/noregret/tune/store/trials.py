@@ -281,10 +281,12 @@ class TrialTable:
     storage : Storage
     study : int
         Id of the study in the tables.
+    first : int
+        Number of its first trial.
     """
 
-    def __init__(self, storage: Storage, study: int) -> None:
-        self.study, self._storage = study, storage
+    def __init__(self, storage: Storage, study: int, first: int = 0) -> None:
+        self.study, self._storage, self._first = study, storage, first
         self.records: dict[int, Record] = {}
         self.pending: dict[int, Record] = {}
         """Trials without an outcome."""
@@ -293,7 +295,12 @@ class TrialTable:
     @property
     def newest(self) -> int:
         """Number of the last trial, -1 if there is none."""
-        return len(self.records) - 1
+        return self.next - 1 if self.records else -1
+
+    @property
+    def next(self) -> int:
+        """Number of the next trial."""
+        return self._first + len(self.records)
 
     def refresh(self) -> list[Record]:
         """Read new trials and outcomes; return all trials, by number.

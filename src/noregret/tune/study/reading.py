@@ -15,7 +15,7 @@ from glob import escape, glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
-from noregret.optimizer import EXACT, Choice, Float, Int, axis_of, checked_fidelity
+from noregret.optimizer import EXACT, Choice, Float, Int, axis_of, check_apart, checked_fidelity
 from noregret.terminal import complain, printable
 from noregret.tune.study import checks
 from noregret.tune.study.parameters import parameter
@@ -127,6 +127,10 @@ def _study(top: Section, storage: str) -> Study:
         _check_placeholders(study, declared, top)
     if study.fidelity:
         _check_fidelity(study, top)
+    try:
+        check_apart(fidelity=study.fidelity, drift=study.drift, goals=study.goals, safe=study.safe)
+    except ValueError as error:
+        top.note("fidelity" if study.fidelity else "objectives", str(error))
     top.nothing_else()
     return study
 
@@ -242,8 +246,6 @@ def _check_fidelity(study: Study, top: Section) -> None:
     if name in study.names:
         section.note("parameter", f"{name!r} is tuned, too: drop its table, as the highest fidelity is recommended")
         return
-    if study.drift is not None:
-        top.note("drift", "a study has drift or a fidelity: drop one of the two")
     if study.runs != (1, 1) and (study.steps or study.runs[0] < study.runs[1]):
         top.note("repeats", "a trial with a fidelity runs once, and the search repeats what is worth it: drop it")
     if study.steps is None and name not in study.used:

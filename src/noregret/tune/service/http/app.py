@@ -19,13 +19,14 @@ from fastapi.security import HTTPBearer
 from noregret.belief.numerics.threads import one_thread
 from noregret.terminal import printable, say
 from noregret.tune.service import models
-from noregret.tune.service.answers import BadField, Contradiction, Unknown, faults
+from noregret.tune.service.answers import Contradiction, Unknown, faults
 from noregret.tune.service.choosers import Chooser
 from noregret.tune.service.http import routes
 from noregret.tune.service.http.connections import Server, configuration
 from noregret.tune.service.http.metrics import Measured, Metrics
 from noregret.tune.service.http.security import Guard, is_loopback
 from noregret.tune.service.live import NoStudy
+from noregret.tune.service.models import BadField
 from noregret.tune.service.studies import AnotherStudy, Studies
 from noregret.tune.store.storage import Storage
 from noregret.tune.store.trials import Overtaken

@@ -16,10 +16,11 @@ from noregret.optimizer import StopRule
 from noregret.tune.measuring import Outcome
 from noregret.tune.page.page import page
 from noregret.tune.service import answers, models
-from noregret.tune.service.answers import BadField, Contradiction, Unknown
+from noregret.tune.service.answers import Contradiction, Unknown
 from noregret.tune.service.http import pages
 from noregret.tune.service.http.metrics import CONTENT_TYPE, Metrics
 from noregret.tune.service.live import Deleted, LiveStudy
+from noregret.tune.service.models import BadField
 from noregret.tune.service.studies import Studies
 
 PAGE_HEADERS = {
@@ -142,9 +143,9 @@ def list_studies(
     tags=["studies"],
     responses={200: {"model": models.StudyForm, "description": "The same study exists"}, **OTHER},
 )
-def create(form: models.StudyForm, response: Response, studies: All) -> models.StudyForm:
+async def create(form: models.StudyForm, response: Response, studies: All) -> models.StudyForm:
     """Create a study."""
-    response.status_code = 201 if studies.create(form) else 200
+    response.status_code = 201 if await wrap_future(studies.create(form)) else 200
     return form
 
 
