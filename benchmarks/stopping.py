@@ -19,9 +19,10 @@ deviation is a tenth of the noise, the noise or three times the noise, in spaces
 - named: how often it says so where f is at least as large as the noise and it is true;
 - best, gain: how often the intervals of `best` and `gain` contained the truth.
 
-``--model`` is about the default rule, by the model, on twelve functions of one to eight dimensions on which nothing was
-chosen, at most 150 evaluations. `best().remaining` is read at the milestones of the fit, where `done` could first be
-true, and compared with each tolerance. Printed for each of them:
+``--model`` is about the default rule, by the model, at most 150 evaluations: on twelve functions of one to eight
+dimensions with much noise on which nothing was chosen, and with little noise on `HILLS`, `LITTLE` and `LITTLE_NEW`.
+`best().remaining` is read at the milestones of the fit, where `done` could first be true, and compared with each
+tolerance. Printed for each of them:
 
 - stopped, right, evaluations: as above; saved: the share of all evaluations that stops would have saved;
 - held: of all readings, how often no setting was better by more than ``remaining``.
@@ -64,6 +65,20 @@ from benchmarks.development.tasks import Task
 from noregret import Choice, Float, Int, Optimizer, problems
 from noregret.optimizer import axis_of
 
+
+def two_hills(number: int) -> Callable[[np.ndarray], np.ndarray]:
+    """A hill of deviation 0.18 and height 0.8, and one of deviation 0.08 and height 1, in the unit square."""
+    rng, wide, narrow = np.random.default_rng([number, 41]), np.zeros(2), np.zeros(2)
+    while np.linalg.norm(wide - narrow) < 0.45:
+        wide, narrow = rng.uniform(0.15, 0.85, 2), rng.uniform(0.12, 0.88, 2)
+
+    def value(X: np.ndarray) -> np.ndarray:
+        first, second = (((X - centre) ** 2).sum(axis=1) for centre in (wide, narrow))
+        return np.maximum(0.8 * np.exp(-first / (2 * 0.18**2)), np.exp(-second / (2 * 0.08**2)))
+
+    return value
+
+
 NEW = {
     "random1-short": (random_function(101, 1, 0.08), 1),
     "random1-long": (random_function(102, 1, 0.2), 1),
@@ -96,9 +111,35 @@ MODEL = {
     "random7-new": (random_function(147, 7, 0.8), 7),
     "random8-new": (random_function(148, 8, 0.9), 8),
 }
+HILLS = {f"hills{number}": (two_hills(number), 2) for number in range(4)}
+"""A wide hill of height 0.8 and a narrow one of height 1: `done` must not stop before the second one is found."""
+LITTLE = {
+    "branin": (problems.branin, 2),
+    "rosenbrock2": (problems.rosenbrock, 2),
+    "random2-302": (random_function(302, 2, 0.3), 2),
+    "random2-303": (random_function(303, 2, 0.2), 2),
+    "hartmann4": (problems.hartmann4, 4),
+    "random4-304": (random_function(304, 4, 0.5), 4),
+    "random4-305": (random_function(305, 4, 0.7), 4),
+    "bowl4": (lambda X: -((X - np.array([0.3, 0.6, 0.5, 0.7])) ** 2).sum(axis=1), 4),
+}
+"""Functions of two and four parameters with little noise, on which and on `HILLS` the numbers were chosen."""
+LITTLE_NEW = {
+    "random2-502": (random_function(502, 2, 0.25), 2),
+    "random2-503": (random_function(503, 2, 0.35), 2),
+    "peaks2-504": (peaks(504, 2), 2),
+    "hartmann3": (problems.hartmann3, 3),
+    "random3-506": (random_function(506, 3, 0.4), 3),
+    "random4-507": (random_function(507, 4, 0.6), 4),
+    "random4-508": (random_function(508, 4, 0.8), 4),
+    "random5-509": (random_function(509, 5, 0.8), 5),
+}
+"""The same of two to five parameters, on which nothing was chosen."""
+MODEL_SETS = {"hills": HILLS, "little": LITTLE, "little, new": LITTLE_NEW}
 MODEL_NOISES = ("gaussian-0.15", "student-3", "spikes")
 MODEL_PARTS = (0.05, 0.1, 0.2, 0.4)
 MODEL_BUDGET = 150
+CUBES = NEW | MODEL | HILLS | LITTLE | LITTLE_NEW
 USED = ("gaussian-0.02", "gaussian-0.15", "student-3")
 PARTS = (0.1, 0.2)
 READ_AT = (50, 100, 200, 500)
@@ -165,8 +206,13 @@ def main() -> None:
         report_power(list(finished(runs, options.out or Path(".benchmarks/power.jsonl"), play_power)))
         return
     if options.model:
+        out = options.out or Path(".benchmarks/stopping_model.jsonl")
+        for name, functions in MODEL_SETS.items() if not options.functions else ():
+            print(f"\n{name}, noise of 2%\n")
+            report_model(list(finished(product(options.seeds, functions, ["gaussian-0.02"]), out, play_model)))
+        print("\nmuch noise\n")
         runs = product(options.seeds, options.functions or MODEL, MODEL_NOISES)
-        report_model(list(finished(runs, options.out or Path(".benchmarks/stopping_model.jsonl"), play_model)))
+        report_model(list(finished(runs, out, play_model)))
         return
     names = options.functions or (DEVELOPED if options.developed else (*NEW, *OTHERS))
     runs = product(options.seeds, names, options.noises, [options.budget], [options.every])
@@ -236,7 +282,7 @@ def report_model(runs: list[dict[str, Any]]) -> None:
     noises = sorted({run["run"][2] for run in runs})
     kinds = {"all": runs} | {noise: [run for run in runs if run["run"][2] == noise] for noise in noises}
     kinds |= {
-        f"{d} parameters": [run for run in runs if MODEL[run["run"][1]][1] in d] for d in ((1, 2), (3, 4, 5), (6, 7, 8))
+        f"{d} parameters": [run for run in runs if CUBES[run["run"][1]][1] in d] for d in ((1, 2), (3, 4, 5), (6, 7, 8))
     }
     for part, (kind, mine) in product(MODEL_PARTS, kinds.items()):
         stops = [next((each for each in run["read"] if each[2] <= part), None) for run in mine]
@@ -414,8 +460,7 @@ def report_null(runs: list[dict[str, Any]]) -> None:
 @cache
 def place_of(name: str) -> Problem:
     """The problem of this name."""
-    cubes = NEW | MODEL
-    return on_the_cube(*cubes[name]) if name in cubes else problem(name)
+    return on_the_cube(*CUBES[name]) if name in CUBES else problem(name)
 
 
 def report(runs: list[dict[str, Any]]) -> None:

@@ -24,11 +24,7 @@ from noregret.optimizer.answers.answers import Answers
 from noregret.optimizer.answers.certificate import LEVEL
 from noregret.optimizer.answers.estimate import Gain, chance_in_words
 from noregret.optimizer.answers.importance import Importance
-<<<<<<< HEAD
-from noregret.optimizer.checking import Goals, Possible, check_objectives, checked_constraints
-=======
-from noregret.optimizer.checking import LARGEST, Goals, check_objectives, checked_constraints
->>>>>>> hostile
+from noregret.optimizer.checking import LARGEST, Goals, Possible, check_objectives, checked_constraints
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.constraints import RECOMMEND
 from noregret.optimizer.model.current import CANDIDATE, Snapshot
