@@ -431,11 +431,11 @@ def test_an_agent_tunes_over_stdio_until_it_is_told_to_stop(tmp_path):
         for _ in range(60):
             (trial,) = agent("ask", study="q")["trials"]
             value = 5 + 8 * (trial["params"]["x"] - 0.3) ** 2 + rng.normal(0, 0.05)
-            said = agent("tell", study="q", id=trial["id"], value=value, within="4%")
+            said = agent("tell", study="q", id=trial["id"], value=value, within="10%")
             if said["stop"]:
                 break
         assert said["summary"].startswith(f"Stored trial {trial['id']}. Stop: ")
-        assert agent("remaining", study="q", within="4%")["stop"]
+        assert agent("remaining", study="q", within="10%")["stop"]
         best = agent("best", study="q")
         assert abs(best["params"]["x"] - 0.3) < 0.15
         assert best["lower"] < 5.2
