@@ -175,7 +175,8 @@ class Tools:
             said = f"{len(front.front)} compromises. Choose one, or give limits or weights to pick one."
             return {"summary": said, **front.model_dump()}
         found = answers.best(study, context, limits, weights)
-        return {"summary": f"Use {_in_words(found)}.", **found.model_dump(by_alias=True, exclude={"gap"})}
+        said = f"{_doubt(study, context, limits, weights)}Use {_in_words(found)}."
+        return {"summary": said, **found.model_dump(by_alias=True, exclude={"gap"})}
 
     def predict(self, study: LiveStudy, form: models.PredictForm) -> Answer:
         """Return the estimate for params of your own with an interval, without measuring them."""
@@ -247,6 +248,17 @@ class Tools:
         said = f"{_counts(study)}. Next: {'tell the pending trials, or ' * bool(pending)}ask."
         said += f" The best is {_in_words(state.best)}." if state.best else ""
         return {"summary": said, **state.model_dump(by_alias=True, exclude_none=True), "pending": pending}
+
+
+def _doubt(study: LiveStudy, context: Any, limits: Any, weights: Any) -> str:
+    """Sentence about a gain over the baseline that is not shown; empty if it is, or if it is not known yet."""
+    if study.study.baseline is None:
+        return ""
+    try:
+        said = answers.gain(study, context, limits, weights).text
+    except Contradiction:
+        return ""
+    return f"{said[0].upper()}{said[1:]}. " if "shown to be better" in said else ""
 
 
 def _verdict(study: LiveStudy, context: Any, within: float | str, confidence: float) -> Answer:
