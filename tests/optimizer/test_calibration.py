@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student
 from tests.optimizer.configs import observed, with_rule
 
-from noregret import UCB, Choice, Constant, ExactGP, ExpectedImprovement, Float, Int, Matern
+from noregret import UCB, Choice, Constant, ExactGP, ExpectedImprovement, Float, Int, Matern, Optimizer
 from noregret.optimizer import OptimizerConfig
 from noregret.optimizer.config import SimultaneousWidth
 from noregret.optimizer.model import learning, posterior
@@ -608,3 +608,38 @@ def test_nothing_failed_and_nothing_else_tried():
     assert judged([[0.5]], [1], [0]) == []
     assert judged([[0.5]], [0], [1]) == [0]
     assert judged([[0.5], [0.6]], [0, 0], [1, 0]) == [0], "what is only under way is no neighbour"
+
+
+def repeated(*settings):
+    """Evidence with these values of each setting."""
+    where = np.repeat(np.arange(len(settings)), [len(values) for values in settings])
+    values = np.concatenate([np.array(values, dtype=float) for values in settings])
+    points = np.linspace(0, 1, len(settings))[:, None]
+    return Evidence(points, where, values, np.full(len(values), np.nan), np.zeros(1, int))
+
+
+@pytest.mark.parametrize(
+    ("settings", "ignored"),
+    [
+        ([[0.25] * 4, [0.9], [0.8]], 3),  # one that always fails to learn
+        ([[0.25] * 4, [0.9, 0.8], [0.7, 0.7]], 4),  # others disagree
+        ([[0.1, 0.1], [0.2, 0.2], [0.3, 0.3], [0.4, 0.4]], 0),  # four agree: there is no noise
+        ([[0.1, 0.1], [0.2, 0.2], [0.3, 0.3], [0.4, 0.5]], 3),
+        ([[0.1], [0.9] * 5], 0),  # four repeats of the best one
+        ([[0.1], [0.9] * 4], 3),
+        ([[0.1], [0.2]], 0),
+    ],
+)
+def test_repeats_that_agree_say_little_about_the_noise(settings, ignored):
+    assert repeated(*settings).agreement() == ignored
+
+
+@pytest.mark.parametrize(("count", "outliers"), [(40, 1), (100, 1), (60, 3)])
+@pytest.mark.parametrize("outlier", [100.0, -1e5])
+def test_equal_values_and_few_outliers_are_estimated_near_the_equal_ones(count, outliers, outlier):
+    opt, rng = Optimizer({"x": Float(0, 1)}, goal="maximize", rng=0), np.random.default_rng(count)
+    values = np.ones(count)
+    values[rng.choice(np.arange(5, count - 5), outliers, replace=False)] = outlier
+    for x, value in zip(rng.random(count).tolist(), values.tolist(), strict=True):
+        opt.tell({"x": x}, value)
+    assert opt.predict({"x": 0.5}).estimate == pytest.approx(1, abs=0.5)

@@ -231,7 +231,9 @@ def test_best_says_first_that_nothing_is_shown(agent):
     rows = [{"params": {"x": x}, "value": value} for x, value in ((0.9, 1.0), (0.2, 0.9), (0.5, 1.1), (0.7, 0.95))]
     agent("tell_many", study=name, trials=rows)
     best = agent("best", study=name)
-    assert best["summary"].startswith("Nothing is shown to be better than your settings; the most promising change is x")
+    assert best["summary"].startswith(
+        "Nothing is shown to be better than your settings; the most promising change is x"
+    )
     assert best["params"] == {"x": 0.9}
 
 
