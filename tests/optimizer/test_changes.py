@@ -127,7 +127,7 @@ def test_noise_alone_recommends_the_baseline(seed):
             assert not opt.gain().is_shown
             if best.promising:
                 name, before, *_ = best.promising
-                said = "nothing is shown to be better than your settings; the most promising change is "
+                said = "nothing is shown to be better than your settings; most promising: "
                 assert str(opt.gain()).startswith(f"{said}{name} {before} -> ")
             else:
                 assert str(opt.gain()) == "your settings are the best that is known"

@@ -231,9 +231,7 @@ def test_best_says_first_that_nothing_is_shown(agent):
     rows = [{"params": {"x": x}, "value": value} for x, value in ((0.9, 1.0), (0.2, 0.9), (0.5, 1.1), (0.7, 0.95))]
     agent("tell_many", study=name, trials=rows)
     best = agent("best", study=name)
-    assert best["summary"].startswith(
-        "Nothing is shown to be better than your settings; the most promising change is x"
-    )
+    assert best["summary"].startswith("Nothing is shown to be better than your settings; most promising: x")
     assert best["params"] == {"x": 0.9}
 
 
@@ -417,7 +415,7 @@ def test_a_study_that_was_deleted_and_made_again_is_found(agent, studies):
     studies.delete(name)
     assert "There is no study" in agent.fault("describe", study=name)
     agent("create_study", name=name, space=X)
-    assert agent("ask", study=name)["trials"][0]["id"] == 0
+    assert agent("ask", study=name)["trials"][0]["id"] == 1, "ids are not used again"
 
 
 def test_a_fault_of_the_server_is_a_result_and_not_the_end(agent, studies, monkeypatch, caplog):

@@ -128,7 +128,7 @@ def test_the_headline_compares_with_the_settings_of_today(tmp_path, capsys):
     out = said(capsys, "tune", path).out.splitlines()
     assert out[0] == "trial 0: 3 (baseline)"
     headline = out[14]
-    assert headline.startswith("67% lower than your settings (between ")
+    assert headline.startswith("66% lower than your settings (between ")
     assert headline.endswith(", at 95%)")
     baseline = json.loads(said(capsys, "report", "--json", path).out)["baseline"]
     assert baseline["params"] == {"model": "forest", "depth": 8}

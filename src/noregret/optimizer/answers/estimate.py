@@ -236,7 +236,7 @@ class Gain:
         if change is None:
             return "your settings are the best that is known"
         which = f"{change.name} {shown(change.before)} -> {shown(change.after)}"
-        return f"nothing is shown to be better than your settings; the most promising change is {which}"
+        return f"nothing is shown to be better than your settings; most promising: {which}"
 
 
 def _said(value: float, unit: str, words: tuple[str, str] | None) -> str:

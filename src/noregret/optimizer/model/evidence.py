@@ -122,7 +122,7 @@ class Evidence:
 
         One setting whose repeats are equal may have no noise of its own, such as a model that always fails to learn, or
         its values may be rounded. Only if several settings agree (`AGREEING`) and none disagrees, there is no noise;
-        or if so many repeats of the best one do.
+        or if this number of repeats of the best one do.
         """
         unknown = np.isnan(self.noise)
         if self.ages is not None or self.bounds is not None or not unknown.any():

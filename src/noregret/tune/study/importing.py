@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from noregret.optimizer import Bound, Choice, Float, Int, checked_noise
-from noregret.tune.study.results import NoResult, first_measured, usable
+from noregret.tune.study.results import FROM_ZERO, NoResult, first_measured, usable
 from noregret.tune.study.study import Params, Study, StudyError, text
 
 OWN = ("trial", "state", "value", "noise", "started", "seconds", "bound")
@@ -149,9 +149,14 @@ def _row(study: Study, cells: Mapping[str, str]) -> ImportedRow:
     values = {name: _number(column, cells[column]) if cells[column] else None for name, column in columns.items()}
     if values and first_measured(values) is None:
         raise ValueError(f"it must have a value of an objective: {', '.join(columns.values())} are empty")
+    value = first_measured(values) if values else _number("value", cells["value"])
+    for name, each in (values or {"": value}).items():
+        result = study.objectives[name].result if values else study.result
+        if each is not None and each < 0 and isinstance(result, FROM_ZERO):
+            raise ValueError(f"{columns.get(name, 'value')} is {each:g}, and times and memory are at least 0")
     return ImportedRow(
         _checked(study, params),
-        first_measured(values) if values else _number("value", cells["value"]),
+        value,
         checked_noise(_number("noise", cells["noise"])) if cells.get("noise") else None,
         {name: _number(column, cells[column]) for name in study.constraints if (column := constraint_column(name))},
         origin(cells["trial"], cells.get("started", "")) if cells.get("trial") else "",
