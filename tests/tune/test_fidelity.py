@@ -260,5 +260,7 @@ def test_intermediate_results_of_failed_runs_are_no_results(tmp_path):
 
 
 def test_a_command_that_prints_results_and_fails_has_none(keeper, tmp_path):
-    found = measure(study_of(tmp_path, "sh", "-c", "echo epoch 1: 0.5; exit 1"), {"x": 0.5}, keeper, Event(), Verdict(99))
+    found = measure(
+        study_of(tmp_path, "sh", "-c", "echo epoch 1: 0.5; exit 1"), {"x": 0.5}, keeper, Event(), Verdict(99)
+    )
     assert (found.value, found.failure) == (None, "exit code 1")
