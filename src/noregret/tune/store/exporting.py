@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from noregret.extra import extra
 from noregret.optimizer import GIVEN
 from noregret.tune.store.records import Record
-from noregret.tune.study.importing import constraint_column, fidelity_columns, parameter_column, value_columns
+from noregret.tune.study.importing import constraint_column, fidelity_columns, guarded, parameter_column, value_columns
 from noregret.tune.study.study import Study, StudyError
 
 Format = Literal["csv", "json", "parquet"]
@@ -34,9 +34,9 @@ def exported(study: Study, records: Sequence[Record], form: Format) -> bytes:
     if form == "json":
         return (json.dumps(rows, indent=1) + "\n").encode()
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns(study, records), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer, header = csv.writer(text, lineterminator="\n"), columns(study, records)
+    writer.writerow(map(guarded, header))
+    writer.writerows([guarded(found.get(name)) for name in header] for found in rows)
     return text.getvalue().encode()
 
 
