@@ -14,7 +14,6 @@ from noregret.tune.store.records import Record
 from noregret.tune.study.importing import guarded, read_rows, unguarded
 from noregret.tune.study.study import Study
 
-
 CELLS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=9)
 FORMULA = st.builds(
     str.__add__, st.sampled_from(["=", "+", "-", "@", "\t", "\r", "'=", "''-", "'", "-3", "+1+"]), CELLS
