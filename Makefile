@@ -26,7 +26,7 @@ $(TUNE): pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[tune]"
 	touch $(TUNE)
 
-# Tune a compression on this machine, in about a minute; the result is the page demo/study.html.
+# Tune a compression on this machine, in a minute at most; the result is the page demo/study.html.
 demo: $(TUNE)
 	rm -rf demo && cp -r examples/tune_compression demo
 	$(BIN)/noregret tune demo/study.toml

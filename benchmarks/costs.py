@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import markdown
+from benchmarks import markdown, provenance
 from noregret import Float, Optimizer, problems
 from noregret.optimizer import Improve, OptimizerConfig, Recheck, RemeasureBaseline
 
@@ -141,6 +141,7 @@ def main() -> None:
                 if key not in done:
                     done[key] = {"key": key, **run(*key)}
                     print(json.dumps(done[key]), file=file, flush=True)
+                    provenance.record(args.out)
     rows = []
     for noise in NOISES:
         for kind in COSTS:

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import markdown
+from benchmarks import markdown, provenance
 from noregret import Float, Int, Optimizer, problems
 
 RESULTS = Path(__file__).parent / "results"
@@ -357,6 +357,7 @@ def main() -> None:
         known[key] = problem.regret(METHODS[method](problem, Budget(budget * problem.epochs), seed))
         with args.out.open("a", newline="") as file:
             csv.writer(file).writerow([*key, f"{known[key]:.5f}"])
+        provenance.record(args.out)
     rows = []
     for name, budget in itertools.product(args.problems, budgets):
         cells = []

@@ -22,6 +22,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
 from pathlib import Path
 
+from benchmarks import provenance
 from benchmarks.noisy import results
 from benchmarks.noisy.functions import FUNCTIONS
 from benchmarks.noisy.optimisers import ON_ALL, OPTIMISERS
@@ -63,6 +64,7 @@ def run(options: argparse.Namespace) -> None:
             if not failure:
                 runs[waiting[done]] = done.result()
                 results.write(runs, options.out)
+                provenance.record(options.out)
     failed = sum(done.exception() is not None for done in waiting)
     if failed:
         raise SystemExit(f"{failed} runs failed, see above; the others are kept")

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import markdown
+from benchmarks import markdown, provenance
 from noregret import Float, Optimizer
 from noregret.optimizer.model.objectives import hypervolume, nondominated
 
@@ -314,6 +314,7 @@ def main() -> None:
                     args.results.parent.mkdir(exist_ok=True)
                     with args.results.open("a") as file:
                         file.write(json.dumps(run) + "\n")
+                    provenance.record(args.results)
     chosen = [run for run in stored(args.results) if run["method"] in args.methods]
     report([run for run in chosen if run["evaluations"] == args.evaluations])
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import story
+from benchmarks import provenance, story
 from benchmarks.judges import page as judges
 from benchmarks.noisy import results as noisy
 from benchmarks.noisy.functions import KINDS
@@ -31,8 +31,12 @@ ROOT = Path(__file__).parents[1]
 MEASURED = ROOT / "benchmarks" / "results" / "measured.json"
 JUDGED = ROOT / "benchmarks" / "results" / "judges.jsonl"
 CLAIMS = ROOT / "benchmarks" / "results" / "claims.json"
+DAY = r"\d{4}-\d\d-\d\d"
 NAME = re.compile(r"\{([\w.-]+)\}")
 BUDGETS = (50, 200)
+STORED = {"rank": "peers.csv", "seconds": "peers.csv", "bbob": "noisy.csv"}
+STORED |= {"story": "story.csv", "judges": "judges.jsonl"}
+"""Result of a name, by its first part; other names are entries of measured.json."""
 
 
 def main() -> None:
@@ -54,7 +58,7 @@ def filled(text: str, claimed: list[str]) -> str:
         names = NAME.findall(claim)
         values = [(numbers() | outputs())[name] for name in names]
         parts = [r"\s+".join(map(re.escape, re.split(r"\s+", part))) for part in NAME.split(claim)[::2]]
-        holes = [r"((?:(?!```).)*?)" if name in outputs() else r"([\d.,]*\d)" for name in names]
+        holes = [_hole(name) for name in names]
         pattern = parts[0] + "".join(hole + part for hole, part in zip(holes, parts[1:], strict=True))
         found = list(re.finditer(pattern, text, re.DOTALL))
         if len(found) != 1:
@@ -63,6 +67,26 @@ def filled(text: str, claimed: list[str]) -> str:
             start, end = found[0].span(i + 1)
             text = text[:start] + values[i] + text[end:]
     return text
+
+
+def quoted() -> dict[str, dict[str, list[str]]]:
+    """Claims with their values, without outputs, by page and result."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for page, claimed in claims().items():
+        by_result = found.setdefault(page, {})
+        for claim in claimed:
+            text = NAME.sub(lambda name: numbers().get(name[1], "\0"), claim).partition("\0")[0]
+            for name in NAME.findall(claim):
+                first = name.partition(".")[0]
+                by_result.setdefault(STORED.get(first, f"measured.json#{first}"), []).append(text)
+    return found
+
+
+def _hole(name: str) -> str:
+    """Pattern of a value on a page."""
+    if name in outputs():
+        return r"((?:(?!```).)*?)"
+    return rf"({DAY}(?: to {DAY})?)" if name.endswith(".on") else r"([\d.,]*\d)"
 
 
 @cache
@@ -78,6 +102,8 @@ def numbers() -> dict[str, str]:
     measured = json.loads(MEASURED.read_text(encoding="utf-8"))
     found = {f"{name}.{key}": f"{value:,}" for name, entry in measured.items() for key, value in entry.items()
              if isinstance(value, int | float)}  # fmt: skip
+    for name, entry in provenance.entries().items():
+        found[f"{re.split('[.#]', name)[-1 if '#' in name else 0]}.on"] = provenance.measured_on(entry)
     return found | _of_peers() | _of_suite() | _of_story() | _of_judges()
 
 
@@ -119,11 +145,11 @@ def _of_judges() -> dict[str, str]:
         found |= {f"{place}.problems": f"{len(chosen)}", f"{place}.methods": f"{len(methods)}"}
         ranks = judges.mean_ranks(chosen, methods)
         found |= {f"{place}.{name.replace(' ', '_')}": f"{rank.mean:.1f}" for name, rank in ranks.items()}
-    for name in ("best", "gain"):
-        intervals = [reading[name] for cell in new for reading in cell.of[judges.OURS]]
-        intervals = [each for each in intervals if each[0] < each[1]]  # no gain where the baseline is recommended
-        found[f"judges.{name}.held"] = f"{sum(lower <= true <= upper for lower, upper, true in intervals):,}"
-        found[f"judges.{name}.readings"] = f"{len(intervals):,}"
+    for group, budget, name in {(cell.group, cell.budget, name) for cell in new for name in ("best", "gain")}:
+        held = judges.held([cell for cell in new if (cell.group, cell.budget) == (group, budget)], name)
+        place = f"judges.{group}.{budget}.{name}"
+        found |= {f"{place}.held": f"{sum(held)}", f"{place}.readings": f"{len(held)}"}
+        found[f"{place}.percent"] = f"{100 * np.mean(held):.0f}"
     return found
 
 

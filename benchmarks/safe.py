@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks import markdown
+from benchmarks import markdown, provenance
 from noregret import Float, Optimizer
 
 EVALUATIONS = 60
@@ -124,6 +124,7 @@ def finished(runs: Iterable[Run], out: Path) -> Iterator[tuple[Run, Any]]:
                 known[run] = play(*run)
             with out.open("a") as file:
                 file.write(json.dumps({"run": run, "found": known[run]}) + "\n")
+            provenance.record(out)
         yield run, known[run]
 
 

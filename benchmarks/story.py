@@ -25,6 +25,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks import provenance
+
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "story.csv"
 PICTURE = ROOT / "docs" / "pictures" / "story"
@@ -124,6 +126,7 @@ def write(runs: list[Run]) -> None:
         rows.writerow(Run._fields)
         for its in sorted(runs, key=lambda its: (its.seed, list(TOOLS).index(its.tool))):
             rows.writerow([its.seed, its.tool, *(f"{number:.4f}" for number in its[2:7]), its.params])
+    provenance.record(RESULTS)
 
 
 def missing(seeds: int) -> Iterator[tuple[str, int]]:

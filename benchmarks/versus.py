@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from benchmarks import markdown
+from benchmarks import markdown, provenance
 from noregret.belief.posterior import Floats, Rng
 from noregret.comparison import Comparison
 from noregret.experiments.summary import fraction_interval
@@ -247,6 +247,7 @@ def main() -> None:
             if not args.quick:
                 with args.out.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(known[key]) + "\n")
+                provenance.record(args.out)
     show(known)
 
 

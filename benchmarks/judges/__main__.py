@@ -10,7 +10,8 @@
 Every finished run is a line of benchmarks/results/judges.jsonl (``--out``) and is not repeated; stop the program and
 start it again as you like. Seeds come first, then problems, then methods, so all methods have the same seeds but for
 the last one. A method that raises is kept with its error; delete its lines to run it again. ``--report`` writes
-docs/judges.md and its pictures from the lines that are there (``--page``). The whole takes about {hours} CPU hours,
+docs/judges.md and its pictures from the lines that are there (``--page``). ``--again`` repeats the runs of noregret
+after a change of `Optimizer`. The whole takes about {hours} CPU hours,
 ``--quick`` ten minutes: one seed, two problems of each group, the shorter budget.
 """
 
@@ -25,6 +26,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from benchmarks import provenance
 from benchmarks.development.trees import ONE_THREAD
 from benchmarks.judges import page
 from benchmarks.judges.methods import METHODS, methods_of
@@ -44,6 +46,8 @@ def main() -> None:
         os.execve(sys.executable, [sys.executable, "-m", "benchmarks.judges", *sys.argv[1:]], os.environ | ONE_THREAD)
     warnings.simplefilter("ignore")
     out = options.out or (QUICK if options.quick else RESULTS)
+    if options.again:
+        drop_ours(out)
     if not options.report:
         seeds = options.seeds or (1 if options.quick else 10)
         problems = [problem for problem in PROBLEMS if options.only in (None, problem.group)]
@@ -57,6 +61,13 @@ def main() -> None:
         if options.report:
             page.write(runs, options.page)
         print(page.summary(runs))
+
+
+def drop_ours(out: Path) -> None:
+    """Remove the runs of noregret from a file, to repeat them with today's code."""
+    kept = [run for run in page.stored(out) if run["method"] != page.OURS]
+    out.write_text("".join(json.dumps(run) + "\n" for run in kept), encoding="utf-8")
+    provenance.forget(out)
 
 
 def play_all(problems: list[Judged], seeds: int, budgets: dict[str, list[int]], out: Path) -> None:
@@ -75,6 +86,7 @@ def play_all(problems: list[Judged], seeds: int, budgets: dict[str, list[int]], 
                 line = json.dumps(play(problem, method, seed, budgets[problem.group]))
                 with out.open("a", encoding="utf-8") as file:
                     file.write(line + "\n")
+                provenance.record(out)
                 print(line, file=sys.stderr, flush=True)
 
 
@@ -107,6 +119,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help=f"a small version, in {QUICK}")
     parser.add_argument("--only", choices=list(BUDGETS), help="one group")
     parser.add_argument("--seeds", type=int, help="seeds 0, 1, ... of this number; 10 unless given")
+    parser.add_argument("--again", action="store_true", help="first remove the runs of noregret from the file")
     parser.add_argument("--report", action="store_true", help="write the page from finished runs; nothing is run")
     parser.add_argument("--out", type=Path, help=f"file of runs; {RESULTS} unless given")
     parser.add_argument("--page", type=Path, default=Path("docs/judges.md"))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import rankdata
 
-from benchmarks import markdown
+from benchmarks import markdown, provenance
 from benchmarks.judges.methods import methods_of
 from benchmarks.judges.problems import BUDGETS, PROBLEMS
 from benchmarks.peers.pictures import pyplot, save
@@ -206,7 +206,7 @@ def text(runs: list[Run]) -> str:
     new, used = ([cell for cell in found if cell.used == flag] for flag in (False, True))
     if not new:
         return "\n".join([INTRODUCTION, "No problem has been finished yet.\n", METHOD])
-    parts = [INTRODUCTION, _extent(new), "## Where noregret loses\n", *losses(new)]
+    parts = [INTRODUCTION, _extent(new), provenance.sentence("judges.jsonl"), "## Where noregret loses\n", *losses(new)]
     parts += ["## Ranks\n", "Lower is better. Only problems that development did not use.\n"]
     parts += ["![Mean ranks with intervals, by group and budget](pictures/judges_ranks.svg)\n", rank_table(new)]
     parts += ["## How close to the best\n", GAPS, value_table(new)]
@@ -300,21 +300,23 @@ def coverage(found: list[Cell]) -> list[str]:
                 continue
             shown = []
             for name in ("best", "gain"):
-                intervals = [(cell, reading[name]) for cell in here for reading in cell.of[OURS]]
-                moved = [(cell, each) for cell, each in intervals if each[0] < each[1]]
-                held = [each[0] <= each[2] <= each[1] for _, each in moved]
-                for (cell, _), holds in zip(moved, held, strict=True):
-                    if not holds:
-                        missed[name].append(f"{cell.problem} ({budget:,})")
-                shown.append(f"{sum(held)} of {len(held)}" + (f" ({np.mean(held):.0%})" if held else ""))
+                contained = held(here, name)
+                share = f" ({np.mean(contained):.0%})" if contained else ""
+                shown.append(f"{sum(contained)} of {len(contained)}{share}")
+                for cell in here:
+                    if misses := held([cell], name).count(False):
+                        missed[name].append(f"{cell.problem} ({budget:,}): {misses}")
             rows.append([TITLES[group], f"{budget:,} {UNITS[group]}", *shown])
     said = "Intervals are stated to hold with probability 95%. A gain is left out where the baseline is recommended."
     table = markdown.table(["group", "budget", "`best()`", "`gain()`"], rows)
-    misses = [
-        _wrapped(f"Misses of `{name}()`: {', '.join(f'{p}: {each.count(p)}' for p in dict.fromkeys(each))}.")
-        for name, each in missed.items()
-    ]
-    return [_wrapped(said), table, *misses]
+    listed = [_wrapped(f"Misses of `{name}()`: {', '.join(each)}.") for name, each in missed.items()]
+    return [_wrapped(said), table, *listed]
+
+
+def held(found: Iterable[Cell], name: str) -> list[bool]:
+    """For each interval of `best` or `gain`, True if it contains the truth; no gain of the baseline itself counts."""
+    intervals = [reading[name] for cell in found for reading in cell.of[OURS]]
+    return [lower <= truth <= upper for lower, upper, truth in intervals if lower < upper]
 
 
 def seconds_table(found: list[Cell]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import markdown
+from benchmarks import markdown, provenance
 from benchmarks.noisy.functions import KINDS
 from benchmarks.noisy.optimisers import ON_A_PART, OPTIMISERS, PART
 from benchmarks.noisy.pictures import picture
@@ -65,7 +65,9 @@ def write(lines: list[Line], path: Path) -> None:
     """The page, and its pictures in the folder ``pictures`` beside it."""
     pictures = path.parent / "pictures"
     pictures.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join([INTRODUCTION, *_results(lines, pictures)]), encoding="utf-8")
+    path.write_text(
+        "\n".join([INTRODUCTION, provenance.sentence("noisy.csv"), *_results(lines, pictures)]), encoding="utf-8"
+    )
 
 
 def _results(lines: list[Line], pictures: Path) -> list[str]:

@@ -58,11 +58,13 @@ def publish(options: argparse.Namespace) -> None:
     """Add finished runs to the results file, or make the pages from it."""
     from datetime import date
 
+    from benchmarks import provenance
     from benchmarks.peers import page, results
 
     if options.keep:
         today = results.summarised(read(options.out), date.today().isoformat())
         results.write(results.replaced(results.read(), today))
+        provenance.record(results.KEPT)
     if options.page:
         page.write(results.read(), options.page)
 

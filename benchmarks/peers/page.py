@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import markdown
+from benchmarks import markdown, provenance
 from benchmarks.peers.pictures import draw_ranks, draw_regret, draw_seconds, words
 from benchmarks.peers.ranks import ALL, KINDS, Ranks, mean_ranks
 from benchmarks.peers.results import Row
@@ -19,7 +19,7 @@ INTRODUCTION = """# Against other optimisers
 All optimisers solve the same problems with the same noises and seeds, each with its default settings. A regret of 0
 is that of the best setting, and 1 is that of a random one. `python -m benchmarks.peers --page docs/peers.md` makes
 this page and [the tables](reports/peers.md) from `benchmarks/results/peers.csv`. [More runs](#how-to-run-it) can be
-added to that file.
+added to that file. MEASURED
 
 ## Rank by kind of noise
 
@@ -105,7 +105,8 @@ def text(rows: list[Row]) -> str:
     """Return the page in Markdown."""
     first, longer = (mean_ranks(rows, "recommended", budget) for budget in RANKED)
     lost = mean_ranks(rows, "cumulative", first.budget)
-    parts = [INTRODUCTION, _rank_table(first), _standing(first, "the recommended point"), _longer(longer)]
+    introduction = INTRODUCTION.replace("MEASURED\n", provenance.sentence("peers.csv"))
+    parts = [introduction, _rank_table(first), _standing(first, "the recommended point"), _longer(longer)]
     parts += [_standing(lost, f"the mean regret of all {lost.budget} evaluations"), _names_only(rows)]
     return "\n".join([*parts, EVALUATIONS, METHOD, _coverage(rows), RUNNING])
 

@@ -40,7 +40,7 @@ def test_the_demo_ends_in_a_gain_over_its_baseline(tmp_path, capsys):
     study = folder / "study.toml"
     study.write_text(re.sub(r"evaluations = \d+", "evaluations = 6", study.read_text()))
     script = folder / "compress.py"
-    script.write_text(re.sub(r"FILES = \d+", "FILES = 3", script.read_text()))
+    script.write_text(re.sub(r"PIECES = \d+", "PIECES = 3", script.read_text()))
     assert main(["tune", str(study)]) == 0
     out = capsys.readouterr().out
     assert re.search("than your settings|your settings are the best", out), out
@@ -50,8 +50,8 @@ def test_the_demo_ends_in_a_gain_over_its_baseline(tmp_path, capsys):
 def test_time_against_size_ends_in_a_front(tmp_path, capsys):
     folder = shutil.copytree(EXAMPLES / "tune_compression", tmp_path / "demo")
     study, script = folder / "time_and_size.toml", folder / "compress.py"
-    study.write_text(study.read_text().replace("evaluations = 60\nseconds = 40", "evaluations = 5"))
-    script.write_text(re.sub(r"FILES = \d+", "FILES = 3", script.read_text()))
+    study.write_text(study.read_text().replace("evaluations = 40\nseconds = 60", "evaluations = 5"))
+    script.write_text(re.sub(r"PIECES = \d+", "PIECES = 3", script.read_text()))
     assert main(["tune", str(study)]) == 0
     assert re.search(r"the front: .*\n +time +size +probability  setting\n", capsys.readouterr().out)
 
@@ -223,7 +223,7 @@ def test_each_flag_of_the_example_is_known_to_gcc(tmp_path):
 
 def test_higher_levels_and_larger_blocks_compress_more():
     study = load(EXAMPLES / "tune_compression" / "study.toml")
-    assert smallest(study, {"level": 6, "block_kib": 1024}) < smallest(study, {"level": 1, "block_kib": 64})
+    assert smallest(study, {"level": 6, "block_kib": 256}) < smallest(study, {"level": 1, "block_kib": 16})
 
 
 def smallest(study, params):

@@ -121,6 +121,13 @@ def test_finished_runs_are_not_repeated_and_a_cut_line_is(tmp_path, monkeypatch)
     assert played == [("random", 1)]
 
 
+def test_runs_of_noregret_are_dropped_to_be_repeated(tmp_path):
+    out = tmp_path / "runs.jsonl"
+    out.write_text("".join(json.dumps(run) + "\n" for run in _runs([0.1, 0.2], [0.5, 0.6])))
+    judges.drop_ours(out)
+    assert [run["method"] for run in page.stored(out)] == ["TPE", "TPE"]
+
+
 def test_a_method_that_raises_is_kept_with_its_error(monkeypatch):
     monkeypatch.setitem(METHODS["kernels"], "random", lambda *given: 1 / 0)
     run = judges.play(_problem("pnpoly_3090"), "random", 0, [5])

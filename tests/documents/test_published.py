@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the package
 
-from benchmarks import quotes, story  # noqa: E402
+from benchmarks import balance, quotes, story  # noqa: E402
 from benchmarks.peers import page, results  # noqa: E402
 from benchmarks.peers.ranks import ALL, mean_ranks  # noqa: E402
 
@@ -132,6 +132,17 @@ def test_the_story_of_the_readme_is_that_of_its_results():
         assert story.PICTURE.with_suffix(suffix).stat().st_size > 10_000
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "python -m benchmarks.story" in text
+
+
+@pytest.mark.slow
+def test_the_table_of_the_balance_is_that_of_the_constants_of_the_optimizer():
+    text = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
+    for case in balance.CASES:
+        rows = text.partition(f"| {case.title} |")[2].splitlines()[:2]
+        for size, row in zip(balance.RANGES, rows, strict=True):
+            bounds = [balance.bound(case, size, c, trials) for trials in balance.TRIALS for c in balance.NOISES]
+            numbers = [f"{balance.first_guess(case) / size:.1f}", *(f"{bound:.2f}" for bound in bounds)]
+            assert [cell for cell in re.split(r"[\s|]+", row) if cell] == numbers, case.title
 
 
 def test_measured_numbers_have_a_command_that_the_pages_name():

@@ -95,8 +95,9 @@ def test_it_is_measured_again_while_the_gain_hinges_on_its_noise(noisy):
 
 
 @pytest.mark.slow
-def test_it_is_not_measured_again_without_noise():
-    assert times_measured(played(30, noise=0.0)) <= 2
+def test_it_is_hardly_measured_again_without_noise():
+    """That two values agree may be an accident, that those of several settings do is none: see `Evidence.agreement`."""
+    assert times_measured(played(30, noise=0.0)) <= 4
 
 
 @pytest.mark.slow
@@ -211,7 +212,7 @@ def test_the_headline():
         "18% lower than your settings (between 12% and 23%, at 95%)"
     )
     assert str(Gain(2.0, -3.0, 7.0, estimate(98, 97, 99), base, "minimize")) == (
-        "2% lower than your settings (between 3% higher and 7% lower, at 95%)"
+        "not shown to be better than your settings: 2% lower (between 7% lower and 3% higher, at 95%)"
     )
     assert str(Gain(1.5, 0.2, 3.0, estimate(101, 97, 99), base, "maximize")) == (
         "1.5% higher than your settings (between 0.2% and 3%, at 95%)"
@@ -273,7 +274,7 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="and one more"):
         opt.gain()
     opt.tell({"x": 0.1, "y": 0.1}, 1.0)
-    assert opt.gain().estimate > 0
+    assert opt.gain().estimate == 0, "noise alone may explain two values"
 
 
 @pytest.mark.slow

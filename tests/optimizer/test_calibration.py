@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student
 from tests.optimizer.configs import observed, with_rule
 
-from noregret import UCB, Choice, Constant, ExactGP, ExpectedImprovement, Float, Int, Matern
+from noregret import UCB, Choice, Constant, ExactGP, ExpectedImprovement, Float, Int, Matern, Optimizer
 from noregret.optimizer import OptimizerConfig
 from noregret.optimizer.config import SimultaneousWidth
 from noregret.optimizer.model import learning, posterior
@@ -69,9 +69,12 @@ def test_absurd_values_do_not_move_the_scale(absurd):
     assert np.isfinite(after.standard(spoilt) ** 2).all()
 
 
-def test_where_nothing_spreads_the_unit_is_one():
-    data = Evidence(np.zeros((5, 1)), np.arange(5), np.full(5, 4.0), np.full(5, np.nan), np.zeros(1, int))
-    assert RobustScale()(data) == Scale(4.0, 1.0, RobustScale().bend, floor=-6.0)
+def test_where_nothing_spreads_the_unit_is_the_size_of_the_values_or_one():
+    def data(value):
+        return Evidence(np.zeros((5, 1)), np.arange(5), np.full(5, value), np.full(5, np.nan), np.zeros(1, int))
+
+    assert RobustScale()(data(4.0)) == Scale(4.0, 4.0, RobustScale().bend, floor=-36.0)
+    assert RobustScale()(data(0.0)) == Scale(0.0, 1.0, RobustScale().bend, floor=-10.0)
 
 
 @pytest.mark.parametrize("points", [4, 6, 9])
@@ -96,8 +99,17 @@ def test_nothing_is_reported_as_absurdly_bad():
         np.testing.assert_allclose(scale.original(scale.standard(data.values)), data.values)
 
 
+@pytest.mark.parametrize("outlier", [1.1, -1e6, 1e9])
+def test_one_outlier_among_equal_values_does_not_set_the_unit(outlier):
+    values = np.append(np.ones(20), outlier)
+    data = Evidence(np.zeros((21, 1)), np.arange(21), values, np.full(21, np.nan), np.zeros(1, int))
+    assert RobustScale()(data).unit == 1.0
+
+
 def test_where_only_a_few_differ_they_set_the_unit():
-    data = Evidence(np.zeros((21, 1)), np.arange(21), np.eye(1, 21)[0], np.full(21, np.nan), np.zeros(1, int))
+    data = Evidence(
+        np.zeros((21, 1)), np.arange(21), np.eye(1, 21)[0] + np.eye(1, 21, 1)[0], np.full(21, np.nan), np.zeros(1, int)
+    )
     assert RobustScale()(data).unit == pytest.approx(1 / 2.563)
 
 
@@ -596,3 +608,38 @@ def test_nothing_failed_and_nothing_else_tried():
     assert judged([[0.5]], [1], [0]) == []
     assert judged([[0.5]], [0], [1]) == [0]
     assert judged([[0.5], [0.6]], [0, 0], [1, 0]) == [0], "what is only under way is no neighbour"
+
+
+def repeated(*settings):
+    """Evidence with these values of each setting."""
+    where = np.repeat(np.arange(len(settings)), [len(values) for values in settings])
+    values = np.concatenate([np.array(values, dtype=float) for values in settings])
+    points = np.linspace(0, 1, len(settings))[:, None]
+    return Evidence(points, where, values, np.full(len(values), np.nan), np.zeros(1, int))
+
+
+@pytest.mark.parametrize(
+    ("settings", "ignored"),
+    [
+        ([[0.25] * 4, [0.9], [0.8]], 3),  # one that always fails to learn
+        ([[0.25] * 4, [0.9, 0.8], [0.7, 0.7]], 4),  # others disagree
+        ([[0.1, 0.1], [0.2, 0.2], [0.3, 0.3], [0.4, 0.4]], 0),  # four agree: there is no noise
+        ([[0.1, 0.1], [0.2, 0.2], [0.3, 0.3], [0.4, 0.5]], 3),
+        ([[0.1], [0.9] * 5], 0),  # four repeats of the best one
+        ([[0.1], [0.9] * 4], 3),
+        ([[0.1], [0.2]], 0),
+    ],
+)
+def test_repeats_that_agree_say_little_about_the_noise(settings, ignored):
+    assert repeated(*settings).agreement() == ignored
+
+
+@pytest.mark.parametrize(("count", "outliers"), [(40, 1), (100, 1), (60, 3)])
+@pytest.mark.parametrize("outlier", [100.0, -1e5])
+def test_equal_values_and_few_outliers_are_estimated_near_the_equal_ones(count, outliers, outlier):
+    opt, rng = Optimizer({"x": Float(0, 1)}, goal="maximize", rng=0), np.random.default_rng(count)
+    values = np.ones(count)
+    values[rng.choice(np.arange(5, count - 5), outliers, replace=False)] = outlier
+    for x, value in zip(rng.random(count).tolist(), values.tolist(), strict=True):
+        opt.tell({"x": x}, value)
+    assert opt.predict({"x": 0.5}).estimate == pytest.approx(1, abs=0.5)

@@ -14,18 +14,14 @@ from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Matern
 from noregret.optimizer.answers.certificate import (
     MOST,
-    REFUTED,
     SIZES,
     Certificate,
-    Pooled,
     alpha_spending,
     clopper_pearson_test,
-    models,
-    unrefuted,
-    widest,
 )
 from noregret.optimizer.model.kernel import CENTRE, Fit
 from noregret.optimizer.model.posterior import Rows
+from noregret.optimizer.model.tenable import REFUTED, Pooled, models, unrefuted, widest
 from noregret.optimizer.space.table import as_space
 
 LINE = {"x": Float(0, 1)}
@@ -335,14 +331,19 @@ def test_done_by_the_model_is_what_remains_and_the_certificate_is_stricter():
     assert opt.done(1.01 * best.remaining)
     assert not opt.done(0.99 * best.remaining)
     assert not opt.done(best.remaining, by="certificate")
-    assert f"at most {best.remaining:.2g} left to gain (95%)" in repr(best)
+    hill = f"if no hill is narrower than {best.narrowest:.1g} of each range"
+    assert f"at most {best.remaining:.2g} left to gain (95%), {hill}" in repr(best)
     assert "left to gain" not in repr(opt.predict({"x": 0.5}))
 
 
 def test_what_remains_is_a_percentage_where_the_estimate_is_not_near_0():
     opt = told(60, lambda x: 100 + 50 * bowl(x), noise=0.1)
-    percent = 100 * opt.best().remaining / opt.best().estimate
-    assert opt.best().remaining_in_words(" s") == f"by the model, at most {percent:.2g}% left to gain (95%)"
+    best = opt.best()
+    percent, hill = (
+        100 * best.remaining / best.estimate,
+        f"if no hill is narrower than {best.narrowest:.1g} of each range",
+    )
+    assert best.remaining_in_words(" s") == f"by the model, at most {percent:.2g}% left to gain (95%), {hill}"
 
 
 def test_what_remains_is_unknown_if_it_may_be_more_than_the_estimate():
@@ -376,15 +377,33 @@ def test_draws_for_what_remains_look_between_the_candidates():
     assert free.remaining(points[[0]], 0.95) > 1.2 * found.remaining(points[[0]], 0.95)
 
 
-def test_other_hypotheses_count_by_their_evidence_for_what_remains():
-    opt = Optimizer({"x": Float(0, 1)}, rng=0)
-    rng = np.random.default_rng(0)
-    for x in np.linspace(0, 1, 25).tolist():
-        opt.tell({"x": x}, math.exp(math.sin(6 * x) + 0.1 * rng.standard_normal()))
-    averaged = opt.best()._certificate.averaged
-    assert sum(weight for weight, _ in averaged) == pytest.approx(1)
-    assert [weight for weight, _ in averaged] == sorted((weight for weight, _ in averaged), reverse=True)
-    assert len({id(model.fitted) for _, model in averaged}) > 1
+def two_hills(params):
+    """Hills of deviation 0.18 and height 0.8, and of deviation 0.08 and height 1."""
+    apart = [(params["x"] - x) ** 2 + (params["y"] - y) ** 2 for x, y in ((0.3, 0.35), (0.75, 0.75))]
+    return max(0.8 * math.exp(-apart[0] / (2 * 0.18**2)), math.exp(-apart[1] / (2 * 0.08**2)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spikes", [False, True])
+def test_a_second_hill_that_was_not_found_remains(spikes):
+    opt, rng = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, goal="maximize", rng=0), np.random.default_rng(0)
+    for _ in range(36):
+        trial = opt.ask()
+        spike = 3.0 if spikes and rng.random() < 0.03 else 0.0
+        opt.tell(trial, two_hills(trial.params) + spike + 0.02 * rng.standard_normal())
+    best = opt.best()
+    assert two_hills(best.params) < 0.85, "this run sits on the first hill"
+    assert best.remaining > 0.15
+    assert not opt.done(within=0.15)
+
+
+def test_the_narrowest_hill_is_as_wide_as_the_lengthscale_of_the_roughest_model():
+    best = told(60).best()
+    model = best._certificate.doubtful[-1]
+    hill = min(2.08 * model.ratio * best._certificate.calibrated.fit.lengthscales[0], 1.0)
+    assert best.narrowest == pytest.approx(hill)
+    kernel, half = Matern(2.5, 1.0), np.array([[0.0], [1.04]])
+    assert kernel(half, half)[0, 1] == pytest.approx(0.5, abs=0.01)
 
 
 def test_bad_stop_rules_are_refused():

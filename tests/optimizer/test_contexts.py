@@ -284,7 +284,7 @@ def test_a_gain_needs_a_context_and_a_value_of_the_baseline(compared):
     with pytest.raises(ValueError, match="needs a value of the baseline and one more: tell them first"):
         opt.gain(CALM)
     opt.tell({"x": 0.5}, 0.5, context=CALM)
-    assert opt.gain(CALM).estimate > 0
+    assert opt.gain(CALM).estimate == 0, "noise alone may explain three values"
     with pytest.raises(ValueError, match="there must be no context"):
         Optimizer(LINE, baseline={"x": 0.5}).gain(CALM)
     with pytest.raises(ValueError, match="baseline must be params of the space"):

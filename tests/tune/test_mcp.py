@@ -226,6 +226,17 @@ def test_nothing_is_stored_of_a_list_with_a_fault(agent):
     assert agent("describe", study=name)["states"]["done"] == 0
 
 
+def test_best_says_first_that_nothing_is_shown(agent):
+    name = agent.create(baseline={"x": 0.9})
+    rows = [{"params": {"x": x}, "value": value} for x, value in ((0.9, 1.0), (0.2, 0.9), (0.5, 1.1), (0.7, 0.95))]
+    agent("tell_many", study=name, trials=rows)
+    best = agent("best", study=name)
+    assert best["summary"].startswith(
+        "Nothing is shown to be better than your settings; the most promising change is x"
+    )
+    assert best["params"] == {"x": 0.9}
+
+
 @pytest.mark.slow
 def test_answers_are_those_of_the_service_with_intervals(agent, studies, measured):
     live = studies[measured]
@@ -431,11 +442,11 @@ def test_an_agent_tunes_over_stdio_until_it_is_told_to_stop(tmp_path):
         for _ in range(60):
             (trial,) = agent("ask", study="q")["trials"]
             value = 5 + 8 * (trial["params"]["x"] - 0.3) ** 2 + rng.normal(0, 0.05)
-            said = agent("tell", study="q", id=trial["id"], value=value, within="4%")
+            said = agent("tell", study="q", id=trial["id"], value=value, within="10%")
             if said["stop"]:
                 break
         assert said["summary"].startswith(f"Stored trial {trial['id']}. Stop: ")
-        assert agent("remaining", study="q", within="4%")["stop"]
+        assert agent("remaining", study="q", within="10%")["stop"]
         best = agent("best", study="q")
         assert abs(best["params"]["x"] - 0.3) < 0.15
         assert best["lower"] < 5.2

@@ -30,11 +30,12 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 from scipy.stats import rankdata
 from sklearn import get_config
-from sklearn.base import clone, is_classifier
+from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv, cross_validate
 from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import process_routing
 
@@ -56,6 +57,15 @@ FAILURES = 3
 
 LEAST_BATCHES = 10
 """Batches that the evaluations are split into at least: a larger batch learns less from the one before."""
+
+SHARES = (
+    *("accuracy", "average_precision", "balanced_accuracy", "completeness", "f1", "fowlkes", "homogeneity", "jaccard"),
+    *("normalized_mutual", "precision", "rand_score", "recall", "roc_auc", "top_k", "v_measure"),
+)
+"""Beginnings of the names of scores from 0 to 1."""
+
+BELOW_ONE = ("r2", "explained_variance", "matthews_corrcoef", "adjusted_rand_score", "adjusted_mutual_info_score")
+"""Scores of at most 1 that may be negative."""
 
 MOST_REPEATS = 20
 """Questions in a row for settings that have their scores already, until the search ends."""
@@ -178,7 +188,8 @@ class NoRegretSearchCV(BaseSearchCV):  # type: ignore[misc]
     def _search(self, evaluate: Callable[[Sequence[tuple[Any, int]]], list[_Result]]) -> _Scores:
         """Ask for settings, run their folds and tell their scores, until the evaluations are spent."""
         seed, scores = seed_sequence(self.rng), _Scores(self.n_splits_, self.refit)
-        optimizer = Optimizer(self.space, goal="maximize", rng=seed)
+        possible = _possible(self.estimator, self.scoring, self.refit)
+        optimizer = Optimizer(self.space, goal="maximize", rng=seed, possible=possible)
         first = max(1, round(FIRST_FOLDS * scores.folds))
         batch = min(math.ceil(effective_n_jobs(self.n_jobs) / first), max(1, self.evaluations // LEAST_BATCHES))
         evaluations = min(self.evaluations, optimizer.space.count)
@@ -197,7 +208,7 @@ class NoRegretSearchCV(BaseSearchCV):  # type: ignore[misc]
         if scores.errors:
             message = f"{len(scores.errors)} fits or scores failed, the last one with {scores.errors[-1]!r}"
             warnings.warn(message, FitFailedWarning, stacklevel=3)
-        self.optimizer_ = Optimizer(self.space, goal="maximize", rng=seed)
+        self.optimizer_ = Optimizer(self.space, goal="maximize", rng=seed, possible=possible)
         for row, params in enumerate(scores.params):  # all under the last estimate of the effects of folds
             _tell(self.optimizer_, params, scores.observation(row))
         return scores
@@ -247,7 +258,8 @@ class NoRegretSearchCV(BaseSearchCV):  # type: ignore[misc]
             return float(self.cv_results_[f"mean_test_{scores.metric}"][self.best_index_]), (-math.inf, math.inf)
         best, error = self.optimizer_.predict(self.best_params_), scores.error(self.best_index_)
         below, above = (math.hypot(end - best.estimate, error) for end in (best.lower, best.upper))
-        return best.estimate, (best.estimate - below, best.estimate + above)
+        low, high = self.optimizer_.possible or (-math.inf, math.inf)
+        return best.estimate, (max(best.estimate - below, low), min(best.estimate + above, high))
 
 
 class _Result(NamedTuple):
@@ -268,6 +280,19 @@ def _scorer(estimator: Any, scoring: Any) -> Any:
     if isinstance(scoring, list | tuple | set):
         return {name: check_scoring(estimator, name) for name in scoring}
     return check_scoring(estimator, scoring)
+
+
+def _possible(estimator: Any, scoring: Any, refit: Any) -> tuple[float, float] | None:
+    """Range of the score that is maximised, None if it is unknown."""
+    name = refit if isinstance(refit, str) and isinstance(scoring, list | tuple | set) else scoring
+    if name is None:
+        last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+        name = {ClassifierMixin.score: "accuracy", RegressorMixin.score: "r2"}.get(getattr(type(last), "score", None))
+    if not isinstance(name, str):
+        return None
+    if name.startswith("neg_"):
+        return -math.inf, 0.0
+    return (-math.inf, 1.0) if name in BELOW_ONE else (0.0, 1.0) if name.startswith(SHARES) else None
 
 
 def _result(estimator: Any, split: Any, X: Any, y: Any, scorer: Any, params: Mapping[str, Any]) -> _Result:
@@ -303,8 +328,10 @@ def _new_trials(optimizer: Optimizer, scores: _Scores, count: int, is_last: bool
 def _tell(optimizer: Optimizer, trial: Trial | Any, observation: tuple[float, float | None] | None) -> None:
     if observation is None:
         optimizer.fail(trial)
-    else:
-        optimizer.tell(trial, *observation)
+        return
+    mean, error = observation
+    low, high = optimizer.possible or (-math.inf, math.inf)
+    optimizer.tell(trial, min(max(mean, low), high), error)  # less the effects of its folds it may leave the range
 
 
 class _Scores:

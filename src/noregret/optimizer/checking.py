@@ -33,6 +33,7 @@ def checked_goal(goal: Any) -> Goal:
 
 
 Goals = dict[str, Goal]
+Possible = dict[str, tuple[float, float]]
 """Goal of each objective by its name, where there are several."""
 
 
@@ -63,6 +64,36 @@ def checked_goals(goal: Any, goals: Any) -> Goals | None:
         if each not in get_args(Goal):
             raise ValueError(f"the goal of objective {name!r} must be 'minimize' or 'maximize', got {each!r}")
     return dict(goals)
+
+
+def checked_possible(possible: Any, goals: Goals | None) -> Possible:
+    """Range that values can have, of each objective by name if there are several; ValueError if it is none."""
+    if goals:
+        given = {} if possible is None else possible
+        if not isinstance(given, Mapping):
+            raise ValueError(f"possible must be a dict with the range of some of {list(goals)}, got {possible!r}")
+        check_objectives(goals, given)
+        return {name: _checked_range(given.get(name)) for name in goals}
+    return {"": _checked_range(possible)}
+
+
+def _checked_range(given: Any) -> tuple[float, float]:
+    if given is None:
+        return -math.inf, math.inf
+    try:
+        low, high = map(float, given)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not low < high:
+        raise ValueError(f"possible must be the least and the largest value there can be, like (0, 1), got {given!r}")
+    return low, high
+
+
+def check_possible(value: float, possible: tuple[float, float]) -> None:
+    """Raise ValueError if a value is not possible."""
+    if not possible[0] <= value <= possible[1] and not math.isnan(value):
+        low, high = possible
+        raise ValueError(f"value must be from {low:g} to {high:g}, as possible={possible} says, got {value:g}")
 
 
 def checked_values(goals: Goals, told: Any) -> tuple[float, ...]:

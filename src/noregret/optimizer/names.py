@@ -41,7 +41,7 @@ from noregret.optimizer.plots import Plots
 from noregret.optimizer.questions.explore import Explore
 from noregret.optimizer.questions.looks import CheapLooks
 from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBaseline
-from noregret.optimizer.show import GIVEN, change_in_words
+from noregret.optimizer.show import GIVEN, Shift, change_in_words
 from noregret.optimizer.space.contexts import Contexts, FixedContext, checked_contexts
 from noregret.optimizer.space.fidelity import Fidelity, checked_fidelity
 from noregret.optimizer.space.space import Product, Space
@@ -82,6 +82,7 @@ __all__ = [
     "Recheck",
     "RemeasureBaseline",
     "Share",
+    "Shift",
     "Space",
     "StopRule",
     "Table",

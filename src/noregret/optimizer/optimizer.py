@@ -32,6 +32,7 @@ from noregret.optimizer.checking import (
     checked_cost,
     checked_goal,
     checked_goals,
+    checked_possible,
     checked_safe,
     checked_stop_rule,
     checked_tolerance,
@@ -52,7 +53,7 @@ from noregret.optimizer.questions.objectives import for_objectives
 from noregret.optimizer.questions.questions import Opening, opening
 from noregret.optimizer.questions.state import State, state_of
 from noregret.optimizer.saving import read, write
-from noregret.optimizer.show import Frames, Standing
+from noregret.optimizer.show import Frames, Shift, Standing
 from noregret.optimizer.space.contexts import FixedContext, Setting, checked_contexts, with_context
 from noregret.optimizer.space.parameters import finite
 from noregret.optimizer.space.space import Product, Space
@@ -114,6 +115,9 @@ class Optimizer:
     safe : float, or dict of floats, optional
         ``0.99``: questions meet all constraints with this probability; ``{"memory": 0.99}``: they meet these. The first
         ones are the baseline, which must meet them, and its neighbours. `docs/guarantees.md` says what this rests on.
+    possible : (float, float), optional
+        ``(0, 1)`` for an accuracy, ``(0, math.inf)`` for a time: the least and the largest value that there can be. No
+        estimate and no end of an interval leaves it. With several objectives, a dict of ranges by name.
     fidelity : dict, optional
         ``{"epochs": Int(1, 81, log=True)}``: one number that says how well and at what cost to measure. A trial says at
         which fidelity; a measurement costs in proportion to it. Everything else is about the highest. See `report`.
@@ -152,12 +156,14 @@ class Optimizer:
         fidelity: Any = None,
         calibration: OptimizerConfig | None = None,
         goals: Any = None,
+        possible: Any = None,
     ) -> None:
         if not isinstance(calibration, OptimizerConfig | None):
             raise ValueError(f"calibration must be an OptimizerConfig, got {calibration!r}")
         self.space, self.goals = as_space(space, require), checked_goals(goal, goals)
         self.goal = cast(Goal, None) if self.goals else checked_goal("minimize" if goal is None else goal)
-        self.require = tuple(require or ())
+        self.require, self.possible = tuple(require or ()), possible
+        self._possible = checked_possible(possible, self.goals)
         self.calibration, self.constraints = calibration or OptimizerConfig(), checked_constraints(constraints)
         self.drift = checked_drift(drift)
         self.budget = None if budget is None else checked_cost(budget, "budget")
@@ -179,7 +185,7 @@ class Optimizer:
         self._start()
         self._answers: tuple[int, int, Space, Any] | None = None
         self._last: State | None = None  # what the last question saw
-        self._frames = Frames(self._contexts, self.constraints, self._sign, self.goals)
+        self._frames = Frames(self._contexts, self.constraints, self._sign, self.goals, self._possible)
         self._trials, self._lock = Trials(), RLock()
 
     @overload
@@ -273,8 +279,11 @@ class Optimizer:
         key = len(history.arrivals), len(history.params), space
         if self._answers is None or self._answers[:3] != key:
             state, about = self._state(space), (self._contexts, self.calibration)
-            made = FrontAnswers.of(state, *about, self.goals, self._seed, method) if self.goals else None
-            self._answers = (*key, made or Answers(state, *about, self.goal, self._seed))
+            if self.goals:
+                made: Any = FrontAnswers.of(state, *about, self.goals, self._seed, self._possible, method)
+            else:
+                made = Answers(state, *about, self.goal, self._seed, self._possible[""])
+            self._answers = (*key, made)
         return self._answers[3]
 
     @synchronized
@@ -394,7 +403,8 @@ class Optimizer:
     def fail(self, trial: Trial | Any, context: Any = None, cost: float | None = None) -> None:
         """A trial, or params tried in the past, gave no value, at whatever fidelity; it may have a cost as in `tell`.
 
-        Reports of the trial are no evidence then. Params that likely never will, since they or their neighbours keep failing, are not asked for again.
+        Reports of the trial are no evidence then. Params that likely never will, since they or their neighbours keep
+        failing, are not asked for again.
         """
         spent = checked_cost(cost)
         if isinstance(trial, Trial) and self._trials.has_failed(trial):
@@ -471,6 +481,9 @@ class Optimizer:
     def hypervolume(self, reference: Any = None, context: Any = None) -> Hypervolume:
         """Volume between `front` and a reference point, with its interval: the larger, the better the front.
 
+        It is about the listed settings, and says nothing about what is left to find: it may stay the same while much
+        is, and fall when later observations correct the estimates.
+
         Parameters
         ----------
         reference : dict, optional
@@ -505,10 +518,11 @@ class Optimizer:
         within : float, or str
             In the units of the values; or "2%", of the size of the best estimate.
         confidence : float
-            Probability of being right.
+            Level at which the model is asked: what is left to gain exceeds ``within`` in at most 1 - confidence of its
+            draws. It is not the probability that a stop is right.
         by : "model" or "certificate"
-            By "model", ``best().remaining`` is at most ``within``: on average over the models that the observations do
-            not refute. It is wrong where f has a narrow peak that no trial came near. By "certificate", under each of
+            By "model", ``best().remaining`` is at most ``within``: under the worst of the models that the observations
+            do not refute, which miss hills narrower than ``best().narrowest``. By "certificate", tested under each of
             these models, and only when almost all settings have a trial near them: in three dimensions and more it is
             hardly ever yes.
         context : dict, optional
@@ -519,7 +533,7 @@ class Optimizer:
         checked_confidence(confidence)
         checked_stop_rule(by)
         if self.goals:
-            raise ValueError("done() is about one objective: with several, watch hypervolume() and stop when it stays")
+            raise ValueError("done() is about one objective: with several, stop when the budget is spent")
         return self._history.measured > 1 and self._answers_in(context, "done").is_done(within, confidence, by)
 
     @overload
@@ -667,7 +681,8 @@ class Optimizer:
         bounds = self._history.bounds
         failed = len(self._history.arrivals) - values - bounds - self._history.replaced
         names, half_life = self.space.names, self.half_life
-        return Standing(self.goal, names, self.constraints, values, failed, out, best, gain, half_life, bounds)
+        about = self.goal, names, self.constraints, values, failed, out, best, gain, half_life, bounds
+        return Standing(*about, shift=self.shift)
 
     def _standing_of_several(self, goals: Goals, is_one: bool) -> Standing:
         values, out = self._history.measured, len(self._trials.running())
@@ -699,6 +714,17 @@ class Optimizer:
         Given with `drift`, or found out at the last milestone if that is "auto".
         """
         return self._any_state().models.fit.half_life if self._history.measured > 1 else math.inf
+
+    @property
+    @synchronized
+    def shift(self) -> Shift | None:
+        """Change of the machine during the study, which repeats of the baseline and all other values show; or None.
+
+        The values before it are corrected by it in everything that is stated. With `drift` or several objectives it is
+        not looked for.
+        """
+        step = None if self.goals or self._history.measured < 2 else self._any_state().step
+        return None if step is None else Shift(step.until, self._sign * step.by)
 
     @property
     @synchronized

@@ -25,6 +25,8 @@ from noregret.optimizer.checking import (
     Bound,
     Constraints,
     Goals,
+    Possible,
+    check_possible,
     checked_cost,
     checked_noise,
     checked_numbers,
@@ -91,11 +93,15 @@ class Frames:
         The factor that makes larger values better.
     goals : dict
         The goal of each of several objectives, empty for one.
+    possible : dict of (float, float)
+        Range of the values of each objective, of the only one by the name "".
     """
 
-    def __init__(self, contexts: Contexts, constraints: Constraints, sign: float, goals: Goals | None = None) -> None:
+    def __init__(
+        self, contexts: Contexts, constraints: Constraints, sign: float, goals: Goals | None, possible: Possible
+    ) -> None:
         self._contexts, self._space, self._constraints, self._sign = contexts, contexts.space, constraints, sign
-        self._goals = goals or {}
+        self._goals, self._possible = goals or {}, possible
         self._about = ("trial", "state", *(OBJECTIVE + name for name in self._goals)) if goals else ABOUT
         self._given = {GIVEN + name: name for name in contexts.contexts.names} if contexts.contexts else {}
         self._level = {FIDELITY + contexts.fidelity.name: contexts.fidelity.name} if contexts.fidelity else {}
@@ -114,6 +120,8 @@ class Frames:
                 )
             return self._of_several(value, noise, constraints)._replace(cost=checked_cost(cost))
         value, noise = checked_value(value), checked_noise(noise)
+        if bound is None:
+            check_possible(value, self._possible[""])
         signed = self._sign * min(max(value, -LARGEST), LARGEST)
         price = checked_cost(cost)
         if bound is None:
@@ -124,7 +132,10 @@ class Frames:
     def _of_several(self, values: Any, noise: Any, constraints: Any) -> Arrival:
         if noise is not None:
             raise ValueError(f"noise of several objectives is estimated, got {noise!r}: leave it out")
-        signed = self._signed(checked_values(self._goals, values))
+        told = checked_values(self._goals, values)
+        for value, its in zip(told, self._possible.values(), strict=True):
+            check_possible(value, its)
+        signed = self._signed(told)
         first = next(value for value in signed if value == value)
         return Arrival(NOWHERE, first, UNKNOWN, checked_numbers(self._constraints, constraints), values=signed)
 
@@ -297,6 +308,24 @@ def _from_columns(columns: dict[Any, list[Any]]) -> Iterator[Mapping[Any, Any]]:
     return (dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True))
 
 
+class Shift(NamedTuple):
+    """Change of the machine: the values of the first ``evaluations`` were larger by ``by``, in the units of the values.
+
+    >>> print(Shift(7, -378.2))
+    the machine changed: the first 7 evaluations gave values about 380 lower, and are corrected by that
+    """
+
+    evaluations: int
+    by: float
+
+    def __str__(self) -> str:
+        size = f"{number(abs(self.by), 2)} {'higher' if self.by > 0 else 'lower'}"
+        return (
+            f"the machine changed: the first {self.evaluations} evaluations gave values about {size}, and are "
+            "corrected by that"
+        )
+
+
 class Standing(NamedTuple):
     """State of an optimizer; None for what is not known yet."""
 
@@ -312,6 +341,7 @@ class Standing(NamedTuple):
     bounds: int = 0
     front: Sequence[Any] | None = None
     """Estimates of the best compromises between several objectives."""
+    shift: Shift | None = None
 
     def __str__(self) -> str:
         best = "" if self.best is None else f"; best {_interval(self.best)} at {shown(self.best.params)}"
@@ -350,6 +380,7 @@ class Standing(NamedTuple):
             remarks += ["; nothing is likely to: this is the likeliest"] * self.best.is_likeliest
         remarks += [f"; {self.gain}"] * bool(self.gain)
         remarks += [f"; {change_in_words(self.half_life)}"] * (self.half_life < math.inf)
+        remarks += [f"; {self.shift}"] if self.shift else []
         return "".join(remarks)
 
 

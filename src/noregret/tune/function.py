@@ -32,7 +32,7 @@ from noregret.optimizer import (
 )
 from noregret.tune.learning.suggest import AS_GOOD, confirming
 from noregret.tune.page import words
-from noregret.tune.page.prose import feasibility, room_left
+from noregret.tune.page.prose import feasibility
 from noregret.tune.page.reporting import report
 
 LOG = logging.getLogger("noregret")
@@ -121,7 +121,7 @@ class TuningResult:
         lines += [f"  {name!s:<{width}}  {words.value(value)}" for name, value in items]
         lines += [str(self.gain)] if self.gain else []
         lines += [feasibility(best)] if self.optimizer.constraints else []
-        lines += [room_left(best, "")] if best.has_gap else []
+        lines += [best.remaining_in_words()] if best.has_gap else []
         times = f"measured {measured} time{'s' * (measured != 1)}" if measured else "not measured itself"
         last = f", the last with {_shortened(self.failure)}" if self.failure else ""
         counts = f"{len(answers)} evaluations{f', {failed} failed{last}' * bool(failed)}; {REASONS[self.stopped]}"

@@ -43,6 +43,8 @@ class Answers:
     config : OptimizerConfig
     goal : "minimize" or "maximize"
     seed : SeedSequence
+    possible : (float, float)
+        Least and largest value that there can be.
     """
 
     state: Snapshot
@@ -50,6 +52,7 @@ class Answers:
     config: OptimizerConfig
     goal: Goal
     seed: np.random.SeedSequence
+    possible: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def sign(self) -> float:
@@ -75,12 +78,15 @@ class Answers:
         arm = self._most_measured(scores, recommended(scores, state.margins, state.log_feasible))
         baseline, guess = state.history.baseline, self.contexts.without_context(state.params(arm)).params
         is_known = is_proven and self._is_fitted
-        if baseline is None or not (fewest_changes and is_known and state.safety is None):
+        if baseline is None or not fewest_changes or state.safety is not None:
             return self._recommended(guess, baseline, is_known)
         if self.certificate.may_be_noise and self._may_stay(baseline):
             promising = self._recommended(guess, baseline).changes
-            return replace(self._recommended(baseline, baseline), promising=promising[0] if promising else None)
-        return self._recommended(with_fewest_changes(state, self.contexts.space, guess, baseline), baseline)
+            stay = self._recommended(baseline, baseline, is_known)
+            return replace(stay, promising=promising[0] if promising else None)
+        if is_known:
+            guess = with_fewest_changes(state, self.contexts.space, guess, baseline)
+        return self._recommended(guess, baseline, is_known)
 
     def _may_stay(self, baseline: Any) -> bool:
         """True if the baseline may be recommended: it has a value and is likely to meet the constraints."""
@@ -157,6 +163,7 @@ class Answers:
         ends = self.sign * np.array([*own, *self.certificate.interval(points, width)]) + 0.0  # no -0.0
         if history.measured < FEWEST and not history.is_noise_known:
             ends[1:] = [[-math.inf], [math.inf], [-math.inf], [math.inf]]
+        ends[np.isfinite(ends)] = np.clip(ends[np.isfinite(ends)], *self.possible)
         return list(zip(ends[0].tolist(), ends.min(axis=0).tolist(), ends.max(axis=0).tolist(), strict=True))
 
     def importance(self, better_half: bool = False) -> Importance:
@@ -199,4 +206,5 @@ class Answers:
         points = np.vstack([best._point, other._point])
         lower, upper = self.certificate.difference(points, WIDTH)
         relative = self.certificate.relative_difference(points, WIDTH)
-        return Gain(estimate, min(lower, estimate), max(upper, estimate), best, other, self.goal, relative=relative)
+        found = Gain(estimate, min(lower, estimate), max(upper, estimate), best, other, self.goal, relative=relative)
+        return found.within(*self.possible)

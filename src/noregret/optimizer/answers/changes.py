@@ -1,15 +1,18 @@
 """Changes: which values of the baseline to keep, and what each change of the others is worth.
 
 A recommended setting has some value for every parameter, also for those that do not matter. Starting from it, changes
-are undone one by one, each time the one that is least shown to help, as long as undoing it loses no more than the noise
-allows: alone, and together with those that were undone before. So the recommended setting differs from the baseline
-only where the observations show a reason. While noise alone may explain all observations, nothing does. Heuristic.
+are undone one by one, each time the one that is least likely to help. A change stays if undoing it alone loses more
+than the noise allows, or if it is estimated to be worth much. So the recommended setting differs from the baseline only
+where the observations show a reason. While noise alone may explain all observations, nothing does. Heuristic.
+
+`Change.lower` says more: that a change helps under every model that is not refuted, at 95%. As the rule it would undo
+changes that do help where there is no noise, and leave as many that do not: see decision 237.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,14 +20,22 @@ import numpy as np
 
 from noregret.belief.posterior import Floats
 from noregret.optimizer.answers.certificate import ROUNDING, WIDTH, Certificate
+from noregret.optimizer.model.candidates import spread_out
 from noregret.optimizer.model.constraints import RECOMMEND
 from noregret.optimizer.model.current import Snapshot
 from noregret.optimizer.space.contexts import with_context
 from noregret.optimizer.space.space import Product, Space
 
 UNDONE = 1.28
-"""Standard deviations of the joint posterior of a difference up to which a loss is not shown: those that noise exceeds
-in a tenth of the cases. With 1.65, a twentieth, changes of numbers that do help are lost as well: see the decision."""
+"""Standard deviations of a difference under the fitted model up to which a loss is not shown: noise exceeds them in a
+tenth of the cases."""
+
+MUCH = 0.1
+"""A change that is not shown to help stays if it is estimated to be worth more than this part of the distance between
+the recommended setting and an average one."""
+
+AVERAGED = 256
+"""Settings that an average one is the average of."""
 
 
 class Change(NamedTuple):
@@ -90,8 +101,10 @@ def reverted(space: Space, params: Any, baseline: Any, name: str) -> Any | None:
 
 def with_fewest_changes(state: Snapshot, space: Space, params: Any, baseline: Any) -> Any:
     """The params of a space, without a context, less the changes to the baseline that are not shown to help."""
-    joint, history, current = state.belief.full.joint, state.history, params
+    process, history, current = state.belief.full, state.history, params
     first = _encoded(state, [params])
+    average = float(process.predict(spread_out(state.space, AVERAGED, 0))[0].mean())
+    much = MUCH * (float(process.predict(first)[0][0]) - average)
     least = min(math.log(RECOMMEND), float(state.log_feasible_at(first)[0]))
     failed = set(history.unproven.tolist())
     while True:
@@ -99,12 +112,15 @@ def with_fewest_changes(state: Snapshot, space: Space, params: Any, baseline: An
         found = [each for each in tried if each is not None and history.number(_whole(state, each)) not in failed]
         if not found:
             return current
-        points = _encoded(state, found)
-        losses = np.maximum(_losses(joint, _encoded(state, [current]), points), _losses(joint, first, points))
-        losses[state.log_feasible_at(points) < least] = math.inf
-        if losses.min() > UNDONE:
+        points = _encoded(state, [current, *found])
+        mean, covariance = process.joint(points)
+        variance, worth = covariance.diagonal(), mean[0] - mean[1:]
+        deviation = np.sqrt(np.maximum(variance[0] + variance[1:] - 2 * covariance[0, 1:], ROUNDING * variance[0]))
+        shown = worth / np.maximum(deviation, 1e-300)
+        shown[(worth > much) | (state.log_feasible_at(points[1:]) < least)] = math.inf
+        if shown.min() > UNDONE:
             return current
-        current = found[int(np.argmin(losses))]
+        current = found[int(np.argmin(shown))]
 
 
 def one_by_one(state: Snapshot, space: Space, params: Any, baseline: Any) -> tuple[list[str], Floats]:
@@ -127,11 +143,3 @@ def _whole(state: Snapshot, params: Any) -> Any:
 
 def _encoded(state: Snapshot, params: list[Any]) -> Floats:
     return state.history.space.encode([_whole(state, each) for each in params])
-
-
-def _losses(joint: Callable[[Floats], tuple[Floats, Floats]], first: Floats, points: Floats) -> Floats:
-    """Loss of f from the first point to each of (n, d) points, in standard deviations of the difference, (n,)."""
-    mean, covariance = joint(np.vstack([first, points]))
-    variance = covariance.diagonal()
-    spread = np.sqrt(np.maximum(variance[0] + variance[1:] - 2 * covariance[0, 1:], ROUNDING * variance[0]))
-    return np.asarray((mean[0] - mean[1:]) / np.maximum(spread, 1e-300))

@@ -172,6 +172,23 @@ class Gain:
     level: float = LEVEL
     relative: tuple[float, float] | None = None
 
+    def within(self, low: float, high: float) -> Gain:
+        """The gain if both values are from low to high: a time gets at most 100% lower.
+
+        The difference of two values is at most the upper end of the first less the least value, and so on. A gain in
+        percent is unclear if the best may be of either sign.
+        """
+        is_lower, relative = self.goal == "minimize", self.relative
+        larger, smaller = (self.baseline, self.best) if is_lower else (self.best, self.baseline)
+        lower = max(self.lower, low - smaller.upper, larger.lower - high)
+        upper = min(self.upper, larger.upper - low, high - smaller.lower)
+        if low >= 0 and relative is not None and math.isfinite(relative[1]):
+            relative = (min(relative[0], 1), min(relative[1], 1)) if is_lower else (max(relative[0], -1), relative[1])
+        elif low < 0 and relative is not None:
+            at_zero = 1.0 if is_lower == (self.baseline.estimate > 0) else -1.0  # the relative gain of a best that is 0
+            relative = (-math.inf, math.inf) if relative[0] < at_zero < relative[1] else relative
+        return replace(self, lower=min(lower, self.estimate), upper=max(upper, self.estimate), relative=relative)
+
     @property
     def percent(self) -> Percent | None:
         """In percent of the size of the baseline; None if the baseline may be 0, or of either sign.

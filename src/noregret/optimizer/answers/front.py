@@ -24,7 +24,7 @@ from noregret.optimizer.answers.answers import Answers
 from noregret.optimizer.answers.certificate import LEVEL
 from noregret.optimizer.answers.estimate import Gain, chance_in_words
 from noregret.optimizer.answers.importance import Importance
-from noregret.optimizer.checking import LARGEST, Goals, check_objectives, checked_constraints
+from noregret.optimizer.checking import LARGEST, Goals, Possible, check_objectives, checked_constraints
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.constraints import RECOMMEND
 from noregret.optimizer.model.current import CANDIDATE, Snapshot
@@ -147,11 +147,16 @@ class FrontAnswers:
         config: OptimizerConfig,
         goals: Goals,
         seed: np.random.SeedSequence,
+        possible: Possible,
         method: str,
     ) -> FrontAnswers:
         """Answers from the snapshots of the objectives; ValueError if one has fewer than two values."""
         found = dict(zip(goals, state.objectives, strict=True))
-        each = {n: Answers(its, contexts, config, goals[n], seed) for n, its in found.items() if its is not None}
+        each = {
+            name: Answers(its, contexts, config, goals[name], seed, possible[name])
+            for name, its in found.items()
+            if its is not None
+        }
         lacking = [name for name in goals if name not in each]
         if lacking:
             raise ValueError(f"{method}() needs at least 2 values of objective {lacking[0]!r}: tell more first")

@@ -28,6 +28,7 @@ from noregret.optimizer.model.hypotheses import FittedModels, ModelConfig, miles
 from noregret.optimizer.model.learning import Learnt, learn, representative
 from noregret.optimizer.model.posterior import Posterior
 from noregret.optimizer.model.safety import Safety, safety
+from noregret.optimizer.model.step import Step, find_step
 from noregret.optimizer.model.transforms import Logarithms, RobustScale
 from noregret.optimizer.space.contexts import ContextSpace, FixedContext, with_context
 from noregret.optimizer.space.space import Bools, Space
@@ -63,6 +64,8 @@ class Snapshot:
         In each answer, nan for failures and what is left out.
     safety : Safety or None
         Of questions that must meet the constraints.
+    step : Step or None
+        Change of the machine that the models assume.
     objectives : tuple of Snapshot
         With several objectives, the snapshot of each, None for one with fewer than two values. This one is then that of
         the first that has them.
@@ -77,6 +80,7 @@ class Snapshot:
     learnt: Learnt
     trust: Floats
     safety: Safety | None = None
+    step: Step | None = None
     objectives: tuple[Snapshot | None, ...] = ()
 
     @cached_property
@@ -174,11 +178,12 @@ class Snapshot:
 
 
 class Fitted(NamedTuple):
-    """Number of answers of the last fit, its models, and the number of answers that are weighed together."""
+    """Number of answers of the last fit, its models, the number of answers that are weighed together, and a step."""
 
     at: int
     models: FittedModels
     weigh: int
+    step: Step | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +200,7 @@ class _Weighed:
     left_out: frozenset[int]
     """Points whose observations are no part of it."""
     constraints: list[Learnt | None]
+    step: Step | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +239,7 @@ class CurrentBelief:
         self._risks, self._safety = risks, cast(Safety | None, None)
         self._test = DriftTest(drift if isinstance(drift, float) else None)
         self._monitor = None if drift is None else DriftMonitor(self._test)
-        self._still: tuple[int, FittedModels] | None = None
+        self._still: tuple[int, FittedModels, Step | None] | None = None
         self._constraint_fits: tuple[int, bool, list[FittedModels | None]] | None = None
         self._weighed: _Weighed | None = None
         self._drawn: _Drawn | None = None
@@ -265,7 +271,9 @@ class CurrentBelief:
         learnt, margins = weighed.values, self._margins(weighed, drawn.constraints)
         trust = np.concatenate([drawn.first_trust, drawn.later_trust])
         return Snapshot(
-            history, space, learnt.models, drawn.belief, drawn.numbers, margins, learnt, trust, self._safety
+            *(history, space, learnt.models, drawn.belief, drawn.numbers, margins, learnt, trust),
+            safety=self._safety,
+            step=weighed.step,
         )
 
     def fitted(self, history: History) -> Fitted:
@@ -283,19 +291,26 @@ class CurrentBelief:
         weigh = max(at, milestone(answers, first, *config.refresh, config.longest))
         if history.runs:  # a report takes the place of an earlier one, which may be part of the posterior
             weigh = answers
-        return Fitted(at, self._if_still(history, at), weigh)
+        models = self._if_still(history, at)
+        return Fitted(at, models, weigh, self._still[2] if self._still else None)
 
     def _if_still(self, history: History, stop: int) -> FittedModels:
-        """Fit to the first ``stop`` answers if f stays."""
+        """Fit to the first ``stop`` answers if f stays; the machine may have changed."""
         if self._still is None or self._still[0] != stop:
-            self._still = stop, self._config.calibrated(history.evidence(stop)[0])
-            fit = self._still[1].fit
+            evidence, numbers = history.evidence(stop)
+            models, step = self._config.calibrated(evidence), None
+            if self._monitor is None and history.baseline_points:
+                baseline = np.flatnonzero(np.isin(numbers, history.baseline_points))
+                models, step = find_step(self._config.calibrated, evidence, baseline, models) or (models, None)
+            self._still = stop, models, step
+            fit = models.fit
             LOG.debug("fitted after %d answers: noise %.3g, lengthscales %s", stop, fit.noise, fit.lengthscales)
         return self._still[1]
 
     def _weigh(self, history: History, fitted: Fitted) -> _Weighed:
         """Weigh the answers up to the milestone."""
         evidence, numbers = history.evidence(fitted.weigh)
+        evidence = fitted.step.removed(evidence) if fitted.step else evidence
         has_contexts = isinstance(self._space, ContextSpace)  # there may be ever more of them, each with a baseline
         always = np.isin(numbers, [] if has_contexts else history.baseline_points)
         kept, points = self._kept(fitted.models, evidence, fitted.weigh, always)
@@ -303,7 +318,8 @@ class CurrentBelief:
         left_out = frozenset(numbers.tolist()) - frozenset(row_numbers.tolist())
         assert kept.when is not None
         constraints = [self._learn_constraint(history, fitted, index) for index in range(len(self._constraints))]
-        return _Weighed(fitted.weigh, fitted.models, learnt, row_numbers, kept.when, left_out, constraints)
+        observed = kept.when
+        return _Weighed(fitted.weigh, fitted.models, learnt, row_numbers, observed, left_out, constraints, fitted.step)
 
     def _kept(self, models: FittedModels, evidence: Evidence, stop: int, always: Bools) -> tuple[Evidence, Ints]:
         """Standardised observations that a posterior is made of, and the point of each of its rows."""

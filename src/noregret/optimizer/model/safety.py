@@ -12,8 +12,8 @@ do not show what lies farther away. A reading that breaks the bound is never tak
 The width is that of a Gaussian at the stated probability, times a multiplier, which is adaptive conformal. An account
 of each constraint starts at 0. For each answer the probability that its setting truly breaks the constraint, given all
 readings, is added, and the stated risk is subtracted; the account stays between 0 and `MOST_DUE`. The multiplier is
-2^account. So while the account is below its limit, the violations that the readings show are at most risk * n + the
-account, whatever the function is.
+2^account. So if the account has never reached its limit, the sum of these probabilities is at most risk * n + the
+account. The limit forgets what is above it.
 
 The safe set is that of SafeOpt: Y. Sui, A. Gotovos, J. Burdick, A. Krause. Safe exploration for optimization with
 Gaussian processes. ICML 2015. The account follows A. Gibbs, E. Candes. Adaptive conformal inference under distribution

@@ -129,8 +129,8 @@ class RobustScale:
 
     Heuristic. A tenth of the points may be absurd on either side, or one of four and more. Points, not measurements,
     are counted, since a good point is measured often. Where the middle does not spread, the range of all but absurd
-    points counts, or that of all but absurd values; where nothing spreads, the unit is the size of the middle, or 1. A
-    few points may be close to each other by luck: then the unit is at least the noise.
+    points counts, or that of all but absurd values, up to the size of the middle; where nothing spreads, the unit is
+    that size, or 1. A few points may be close to each other by luck: then the unit is at least the noise.
     """
 
     bend: float = 2.0
@@ -139,8 +139,11 @@ class RobustScale:
         """A scale for these measurements."""
         medians = without_absurd_ends(evidence.medians())
         low, middle, high = np.quantile(medians, [0.1, 0.5, 0.9])
-        spread = float(high - low or np.ptp(medians) or np.ptp(without_absurd_ends(evidence.values)))
-        unit = max(spread / 2.563, _noise(evidence) if len(medians) < FEW_POINTS else 0.0) or abs(float(middle)) or 1.0
+        size, spread = abs(float(middle)), float(high - low) / 2.563
+        if not spread:
+            spread = float(np.ptp(medians) or np.ptp(without_absurd_ends(evidence.values))) / 2.563
+            spread = min(spread, size) if size else spread
+        unit = max(spread, _noise(evidence) if len(medians) < FEW_POINTS else 0.0) or size or 1.0
         floor = float(middle - WORSE * max(middle - medians.min(), unit))
         return Scale(float(middle), unit, self.bend, floor=floor)
 

@@ -24,12 +24,13 @@ from noregret.optimizer import (
     Optimizer,
     Product,
     Share,
+    Shift,
     is_same_setting,
     spread,
 )
 from noregret.tune.measuring import Outcome
 from noregret.tune.store.records import Record, arrived
-from noregret.tune.study.results import FROM_ZERO, TIMES, JsonField, MaxRss, Result
+from noregret.tune.study.results import TIMES, JsonField, MaxRss, Result
 from noregret.tune.study.study import Params, Study, text
 
 OUTLYING = 0.2
@@ -174,7 +175,7 @@ class Findings:
         return self._best(self.context) if self.done else None
 
     def _best(self, context: Params | None) -> Estimate:
-        return possible(self.optimizer.best(context), self.study.result)
+        return self.optimizer.best(context)
 
     @property
     def command(self) -> str:
@@ -195,7 +196,7 @@ class Findings:
         measured = any(is_same_setting(record.params, self.study.baseline) for record in self.done)
         if not measured or not self.has_intervals:
             return None
-        return possible_gain(self.optimizer.gain(context), self.study.result)
+        return self.optimizer.gain(context)
 
     @cached_property
     def contexts(self) -> list[Params]:
@@ -244,6 +245,11 @@ class Findings:
         """Evaluations after which an observation counts half, infinite without drift."""
         return self.optimizer.half_life
 
+    @property
+    def shift(self) -> Shift | None:
+        """Change of the machine during the study, None if none is found."""
+        return self.optimizer.shift
+
     def predicted(self, points: Sequence[Params]) -> tuple[Floats, Floats, Floats]:
         """Estimate, lower and upper bound at any params."""
         if not self.has_intervals:
@@ -254,8 +260,7 @@ class Findings:
         return found[:, 0], found[:, 1], found[:, 2]
 
     def _predicted(self, points: Iterable[Params]) -> list[Estimate]:
-        beliefs = self.optimizer.predict_many(points, self.context)
-        return [possible(its, self.study.result) for its in beliefs]
+        return self.optimizer.predict_many(points, self.context)
 
     @cached_property
     def weights(self) -> dict[int, float]:
@@ -488,40 +493,6 @@ def unit_of(result: Result) -> str:
     return " s" if isinstance(result, TIMES) else " bytes" * isinstance(result, MaxRss)
 
 
-def possible(its: Estimate, result: Result) -> Estimate:
-    """Estimate that stays within the values that a result can have: times and memory are at least 0."""
-    if not isinstance(result, FROM_ZERO) or not -math.inf < its.lower < 0:
-        return its
-    return replace(its, estimate=max(its.estimate, 0.0), lower=0.0, upper=max(its.upper, 0.0))
-
-
-def possible_gain(gain: Gain, result: Result) -> Gain:
-    """Gain that stays within the values that a result can have: a time gets at most 100% lower.
-
-    The difference of two values that are at least 0 is at most the first, and at least the second with a minus. Of
-    other results it is in units and not in percent if the best may be of either sign.
-    """
-    best, baseline, relative = possible(gain.best, result), possible(gain.baseline, result), gain.relative
-    is_lower = gain.goal == "minimize"
-    if not isinstance(result, FROM_ZERO):
-        at_zero = 1.0 if is_lower == (baseline.estimate > 0) else -1.0  # the relative gain of a best that is 0
-        is_unclear = relative is not None and relative[0] < at_zero < relative[1]
-        return replace(gain, relative=(-math.inf, math.inf)) if is_unclear else gain
-    larger, smaller = (baseline, best) if is_lower else (best, baseline)
-    estimate = larger.estimate - smaller.estimate
-    if relative and math.isfinite(relative[1]):
-        relative = (min(relative[0], 1.0), min(relative[1], 1.0)) if is_lower else (max(relative[0], -1.0), relative[1])
-    return replace(
-        gain,
-        estimate=estimate,
-        lower=min(max(gain.lower, -smaller.upper), estimate),
-        upper=max(min(gain.upper, larger.upper), estimate),
-        best=best,
-        baseline=baseline,
-        relative=relative,
-    )
-
-
 def _bounded(record: Record) -> Record:
     """The record with its values as the optimizer takes them, so that differences of values are finite."""
     assert record.value is not None
@@ -544,6 +515,7 @@ def summary(found: Findings) -> dict[str, Any]:
         **found.ending(),
         "baseline": baseline_json(found),
         "half_life": finite(found.half_life),
+        "shift": found.shift and found.shift._asdict(),
         "trials": [trial_json(record) for record in found.records],
     }
 
@@ -570,10 +542,10 @@ def baseline_json(found: Findings) -> dict[str, Any] | None:
     return {**estimate_json(found.gain.baseline), "gain": percent_json(found.gain)}
 
 
-def percent_json(gain: Gain) -> dict[str, float | None]:
-    """A gain in percent."""
-    percent = gain.percent
-    return {name: finite(getattr(percent, name)) if percent else None for name in ("estimate", "lower", "upper")}
+def percent_json(gain: Gain) -> dict[str, float | bool | None]:
+    """A gain in percent, and whether it is shown."""
+    percent, ends = gain.percent, ("estimate", "lower", "upper")
+    return {"shown": gain.is_shown, **{name: finite(getattr(percent, name)) if percent else None for name in ends}}
 
 
 def trial_json(record: Record) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, cast
@@ -11,7 +11,6 @@ from typing import Any, cast
 from noregret.formatting import number
 from noregret.optimizer import (
     FEWEST,
-    Estimate,
     Gains,
     Hypervolume,
     JointEstimate,
@@ -20,7 +19,7 @@ from noregret.optimizer import (
     Share,
     is_same_setting,
 )
-from noregret.tune.learning.findings import Findings, finite, percent_json, possible, possible_gain, unit_of
+from noregret.tune.learning.findings import Findings, finite, percent_json, unit_of
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
 
@@ -104,22 +103,7 @@ class FrontFindings(Findings):
         """The settings that are likely best in some trade-off, by the first objective; empty with too few results."""
         if not self._is_known:
             return []
-        return list(map(self._possible, self.optimizer.front(self.context)))
-
-    def _possible(self, member: JointEstimate) -> JointEstimate:
-        """Member of a front that stays within the values that its results can have."""
-        found = {
-            name: possible(
-                Estimate(member.params, member.values[name], member.lower[name], member.upper[name]), its.result
-            )
-            for name, its in self.study.objectives.items()
-        }
-        return replace(
-            member,
-            values={name: its.estimate for name, its in found.items()},
-            lower={name: its.lower for name, its in found.items()},
-            upper={name: its.upper for name, its in found.items()},
-        )
+        return self.optimizer.front(self.context)
 
     @cached_property
     def picked(self) -> JointEstimate | None:
@@ -127,7 +111,7 @@ class FrontFindings(Findings):
         if not self.wish or not self._is_known:
             return None
         limits, weights = self.wish.limits or None, self.wish.weights or None
-        return self._possible(self.optimizer.best(self.context, limits=limits, weights=weights))
+        return self.optimizer.best(self.context, limits=limits, weights=weights)
 
     @cached_property
     def hypervolume(self) -> Hypervolume | None:
@@ -144,8 +128,7 @@ class FrontFindings(Findings):
         if not measured or not self._is_known:
             return None
         limits, weights = self.wish.limits or None, self.wish.weights or None
-        found = self.optimizer.gain(self.context, limits=limits, weights=weights)
-        return Gains({name: possible_gain(gain, self.study.objectives[name].result) for name, gain in found.items()})
+        return self.optimizer.gain(self.context, limits=limits, weights=weights)
 
     def units(self) -> dict[str, str]:
         """The unit of each objective with a space before it; empty where it is not known."""

@@ -166,6 +166,7 @@ def replay_of(study: Study) -> Replay:
     options |= {"budget": study.budget.seconds} if study.weighs_costs else {}
     options |= {"fidelity": study.fidelity} if study.fidelity else {}
     options |= {"goals": study.goals} if study.objectives else {}
+    options |= {"possible": study.possible}
     as_good = AS_GOOD if study.confirm else 0.0
     goal = None if study.objectives else study.goal
     return Replay(study.space, goal, study.seed, as_good=as_good, require=study.require, **options)

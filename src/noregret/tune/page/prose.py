@@ -63,9 +63,11 @@ def how_sure(findings: Findings) -> Iterator[str]:
         else f"This exact setting has not been measured{there}; the prediction comes from nearby ones."
     )
     if best.has_gap:
-        yield _sentence(room_left(best, findings.unit))
+        yield _sentence(best.remaining_in_words(findings.unit))
     if findings.half_life < math.inf:
         yield _sentence(change_in_words(findings.half_life)) + " All findings are about the present."
+    if findings.shift:
+        yield _sentence(str(findings.shift))
     worse, close = findings.rivals
     if worse + close:
         yield _against_rivals(worse, close, best.level, bool(findings.study.constraints))
@@ -105,12 +107,6 @@ def why_over(findings: Findings) -> Iterator[str]:
         else:
             done = f" ({made:,} of {rounds:,} evaluations)" if rounds else ""
             yield f"Time limit reached{done}. Run the same command to continue."
-
-
-def room_left(best: Estimate, unit: str) -> str:
-    """Improvement that another setting may still bring, and when that is wrong."""
-    said = best.remaining_in_words(unit)
-    return said if "unknown" in said else f"{said}; a narrow peak far from all trials would be missed"
 
 
 def _against_rivals(worse: int, close: int, level: float, bounded: bool) -> str:

@@ -69,7 +69,7 @@ Within = Annotated[
     Field(description='Stop when no more than this is left to gain: "1%" of the best estimate, or a number'),
 ]
 Margin = Annotated[Within | None, Field(description='Margin of equality, such as "1%"; without it never "equal"')]
-Confidence = Annotated[float, AfterValidator(checked_confidence), Field(description="Probability of being right")]
+Confidence = Annotated[float, AfterValidator(checked_confidence), Field(description="Level of the statement")]
 Context = Annotated[Params | None, Field(description="The current context, if the study has contexts")]
 Limits = Annotated[dict[Label, list[str | float]] | None, Field(description='Of objectives: {"cost": ["<=", 0.3]}')]
 Weights = Annotated[dict[Label, float] | None, Field(description="Of objectives: the best weighted sum is wanted")]
@@ -175,7 +175,8 @@ class Tools:
             said = f"{len(front.front)} compromises. Choose one, or give limits or weights to pick one."
             return {"summary": said, **front.model_dump()}
         found = answers.best(study, context, limits, weights)
-        return {"summary": f"Use {_in_words(found)}.", **found.model_dump(by_alias=True, exclude={"gap"})}
+        said = f"{_doubt(study, context, limits, weights)}Use {_in_words(found)}."
+        return {"summary": said, **found.model_dump(by_alias=True, exclude={"gap"})}
 
     def predict(self, study: LiveStudy, form: models.PredictForm) -> Answer:
         """Return the estimate for params of your own with an interval, without measuring them."""
@@ -249,6 +250,17 @@ class Tools:
         return {"summary": said, **state.model_dump(by_alias=True, exclude_none=True), "pending": pending}
 
 
+def _doubt(study: LiveStudy, context: Any, limits: Any, weights: Any) -> str:
+    """Sentence about a gain over the baseline that is not shown; empty if it is, or if it is not known yet."""
+    if study.study.baseline is None:
+        return ""
+    try:
+        said = answers.gain(study, context, limits, weights).text
+    except Contradiction:
+        return ""
+    return f"{said[0].upper()}{said[1:]}. " if "shown to be better" in said else ""
+
+
 def _verdict(study: LiveStudy, context: Any, within: float | str, confidence: float) -> Answer:
     """Advice to stop or to continue, the best params, and what is left to gain."""
     if study.study.objectives:
@@ -256,7 +268,7 @@ def _verdict(study: LiveStudy, context: Any, within: float | str, confidence: fl
             volume = answers.front(study, context).hypervolume.model_dump()
         except Contradiction as error:
             return {"summary": f"Continue: {error}.", "stop": False}
-        said = "With several objectives no rule says when to stop: when your budget is spent, or best stays the same."
+        said = "With several objectives no rule says when to stop: stop when your budget is spent."
         return {"summary": said, "stop": None, "hypervolume": volume}
     stop = answers.done(study, within, confidence, context=context).done
     known = study.best(answers.context_of(study, context))

@@ -154,6 +154,11 @@ FROM_ZERO = WallTime, UserTime, MaxRss
 """Results that cannot be negative."""
 
 
+def possible(result: Result) -> tuple[float, float] | None:
+    """Least and largest value that a result can have, None where nothing is known."""
+    return (0.0, math.inf) if isinstance(result, FROM_ZERO) else None
+
+
 class Report(NamedTuple):
     """Intermediate result of a run, and the step that it belongs to, such as an epoch."""
 

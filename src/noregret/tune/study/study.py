@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from noregret.optimizer import Choice, Float, Int, axis_of
 from noregret.tune.study.parameters import form
-from noregret.tune.study.results import JsonSteps, LastNumber, Result, Steps
+from noregret.tune.study.results import JsonSteps, LastNumber, Result, Steps, possible
 
 if TYPE_CHECKING:
     from noregret.optimizer import Fidelity, Goal, Space, StopRule
@@ -214,6 +214,14 @@ class Study:
     def goals(self) -> dict[str, Goal]:
         """The goals of several objectives by name, as an Optimizer takes them; empty for one."""
         return {name: objective.goal for name, objective in self.objectives.items()}
+
+    @property
+    def possible(self) -> Any:
+        """Range that results can have, as an Optimizer takes it."""
+        if not self.objectives:
+            return possible(self.result)
+        ranges = {name: possible(its.result) for name, its in self.objectives.items()}
+        return {name: its for name, its in ranges.items() if its is not None} or None
 
     @cached_property
     def settings(self) -> Space:

@@ -22,7 +22,7 @@ from noregret.tune.learning.fronts import FrontFindings, spread_over
 from noregret.tune.learning.suggest import Suggester
 from noregret.tune.measuring import Outcome
 from noregret.tune.page import words
-from noregret.tune.page.prose import feasibility, nothing, room_left, why_over
+from noregret.tune.page.prose import feasibility, nothing, why_over
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
 from noregret.tune.work.worker import LOST
@@ -335,7 +335,7 @@ def _found(found: Findings, best: Estimate) -> Iterator[str]:
         yield cut(f"  unchanged: {', '.join(same)}", width)
     yield from how_good(found, best)
     if best.has_gap:
-        yield room_left(best, found.unit)
+        yield best.remaining_in_words(found.unit)
 
 
 def how_good(found: Findings, best: Estimate) -> Iterator[str]:
@@ -344,6 +344,8 @@ def how_good(found: Findings, best: Estimate) -> Iterator[str]:
         yield feasibility(best)
     if found.half_life < math.inf:
         yield change_in_words(found.half_life)
+    if found.shift:
+        yield str(found.shift)
 
 
 def _front(found: FrontFindings) -> Iterator[str]:

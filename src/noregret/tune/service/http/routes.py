@@ -275,7 +275,7 @@ def gain(
 def done(
     study: Live,
     within: Annotated[str, Query(max_length=100, description="A number, or a part of the best estimate: 2%")],
-    confidence: Annotated[float, Query(description="The probability of being right")] = 0.95,
+    confidence: Annotated[float, Query(description="Level of the statement")] = 0.95,
     by: Annotated[StopRule, Query(description="The statement it rests on")] = "model",
     context: ContextText = None,
 ) -> models.DoneForm:
