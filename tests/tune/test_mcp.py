@@ -417,7 +417,7 @@ def test_a_study_that_was_deleted_and_made_again_is_found(agent, studies):
     studies.delete(name)
     assert "There is no study" in agent.fault("describe", study=name)
     agent("create_study", name=name, space=X)
-    assert agent("ask", study=name)["trials"][0]["id"] == 0
+    assert agent("ask", study=name)["trials"][0]["id"] == 1
 
 
 def test_a_fault_of_the_server_is_a_result_and_not_the_end(agent, studies, monkeypatch, caplog):

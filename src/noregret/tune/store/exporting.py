@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,11 +31,17 @@ def exported(study: Study, records: Sequence[Record], form: Format) -> bytes:
         return _parquet(study, columns(study, records), rows)
     if form == "json":
         return (json.dumps(rows, indent=1) + "\n").encode()
-    text = io.StringIO(newline="")
-    writer, header = csv.writer(text, lineterminator="\n"), columns(study, records)
-    writer.writerow(map(guarded, header))
-    writer.writerows([guarded(found.get(name)) for name in header] for found in rows)
-    return text.getvalue().encode()
+    header = columns(study, records)
+    lines = [header, *([found.get(name) for name in header] for found in rows)]
+    return "".join(f"{','.join(map(_cell, cells))}\n" for cells in lines).encode()
+
+
+def _cell(value: Any) -> str:
+    """A cell of a CSV file: `csv.writer` leaves a carriage return without quotes where lines end in a newline."""
+    found = "" if value is None else str(guarded(value))
+    if not any(sign in found for sign in ',"\r\n'):
+        return found
+    return '"' + found.replace('"', '""') + '"'
 
 
 def columns(study: Study, records: Sequence[Record]) -> list[str]:
