@@ -444,6 +444,20 @@ def test_a_foreign_file_says_so(kind, tmp_path):
         Policy.load(tmp_path / "run.npz")
 
 
+@pytest.mark.parametrize("depth", [3000, 100_000])
+def test_a_record_that_is_nested_very_deeply_is_refused_in_one_line(depth, tmp_path):
+    path = tmp_path / "run.npz"
+    Policy(algorithms.gp_ts(KERNEL), ARMS, rng=0).save(path)
+    with np.load(path) as archive:
+        content = dict(archive)
+    about = json.loads(str(content["about"])) | {"algorithm": "HERE"}
+    deep = '{"tuple": [' * depth + "1" + "]}" * depth
+    np.savez(path, **content | {"about": np.array(json.dumps(about).replace('"HERE"', deep))})
+    with pytest.raises(ValueError, match=r"run.npz is damaged or not a saved policy \(.*\)$") as error:
+        Policy.load(path)
+    assert "\n" not in str(error.value)
+
+
 def test_a_missing_file_is_an_ordinary_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         Policy.load(tmp_path / "run.npz")

@@ -2,6 +2,8 @@
 
 import inspect
 import json
+import random
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -143,3 +145,112 @@ def test_damaged_and_newer_files_are_refused(change, words, tmp_path):
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(ValueError, match=words):
         Optimizer.load(path)
+
+
+def nested(depth):
+    return "[" * depth + "1" + "]" * depth
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("spent", nested(100_000)),
+        ("spent", nested(3000)),
+        ("answers", f'[{{"where": 0, "value": {10**400}, "noise": null}}]'),
+        ("answers", f'[{{"where": {2**63}, "value": 1.0, "noise": null}}]'),
+        ("answers", '[{"where": 0, "value": 1e999, "noise": null}]'),
+        ("answers", '[{"where": 0, "value": 1.0, "noise": null, "constraints": [1.0]}]'),
+        ("answers", '[{"where": 7, "value": 1.0, "noise": null}]'),
+        ("forgotten", f"{10**30}"),
+        ("seed", '{"entropy": [[1], 2], "spawn_key": []}'),
+    ],
+)
+def test_deep_and_huge_files_are_refused_in_one_line(key, text, tmp_path):
+    path = tmp_path / "study.json"
+    Optimizer({"x": Float(0, 1)}, rng=0).save(path)
+    content = json.loads(path.read_text()) | {key: "HERE"}
+    path.write_text(json.dumps(content).replace('"HERE"', text))
+    with pytest.raises(ValueError, match=r"study\.json is damaged or not a saved Optimizer") as error:
+        Optimizer.load(path)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 600 + len(str(path))
+
+
+HOSTILE = None, True, -1, 0, 10**6, 2**63, 10**400, 1e308, -1.5, "", "x", [], {}, [1, 2], {"a": 1}, {"()": [1]}, [[[1]]]
+"""Replacements of parts of a file."""
+
+
+def places(record, place=()):
+    """All places in a record."""
+    yield place
+    parts = record.items() if isinstance(record, dict) else enumerate(record) if isinstance(record, list) else ()
+    for key, part in parts:
+        yield from places(part, (*place, key))
+
+
+def damaged(content, rng):
+    """A copy with one or two parts replaced, left out or added."""
+    copy = json.loads(json.dumps(content))
+    for place in rng.choices(list(places(copy))[1:], k=rng.choice([1, 1, 2])):
+        part = copy
+        with suppress(LookupError, TypeError):
+            for key in place[:-1]:
+                part = part[key]
+            how = rng.random()
+            if how < 0.6:
+                part[place[-1]] = rng.choice(HOSTILE)
+            elif how < 0.8:
+                del part[place[-1]]
+            elif isinstance(part, list):
+                part.append(part[place[-1]])
+            else:
+                part["extra"] = 1
+    return copy
+
+
+def used(opt):
+    """Do with an optimizer what users do."""
+    context = {"load": 0.5, "region": "eu"} if opt.context else None
+    assert [str(opt.answers), str(opt.measurements), repr(opt), repr(opt.pending)]
+    opt.ask(context=context)
+    for trial in opt.pending[:3]:
+        opt.tell(
+            trial, {"a": 1.0, "b": 2.0} if opt.goals else 1.0, constraints=dict.fromkeys(opt.constraints, 0.1) or None
+        )
+    opt.fail(opt.ask(context=context))
+    assert opt.front(context) if opt.goals else opt.best(context)
+
+
+FUZZED = {kind: SPACES[kind] for kind in ("conditions", "constraints", "contexts", "table")} | {
+    "fidelity": {"space": {"x": Float(0, 1)}, "fidelity": {"epochs": Int(1, 27, log=True)}},
+    "goals": {"space": {"x": Float(0, 1)}, "goals": {"a": "minimize", "b": "maximize"}},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", FUZZED)
+def test_damaged_files_are_refused_by_name_or_work(kind, tmp_path):
+    path, rng, results = tmp_path / "study.json", random.Random(kind), np.random.default_rng(0)
+    opt = Optimizer(rng=0, **FUZZED[kind])
+    for number in range(8):
+        trial = asked(opt, results)
+        if kind == "fidelity":
+            opt.report(trial, {"epochs": 1}, 0.5)
+        if kind == "goals":
+            opt.tell(trial, {"a": float(number), "b": None if number == 2 else 1.0})
+        elif number < 7:
+            tell(opt, trial, number, results)
+    opt.save(path)
+    content, refused = json.loads(path.read_text()), 0
+    used(Optimizer.load(path))
+    for _ in range(80):
+        path.write_text(json.dumps(damaged(content, rng)))
+        try:
+            loaded = Optimizer.load(path)
+        except ValueError as error:
+            refused += 1
+            assert str(error).startswith(f"{path} ")  # noqa: PT017
+            assert "\n" not in str(error)  # noqa: PT017
+            continue
+        used(loaded)
+    assert 40 < refused < 80, refused

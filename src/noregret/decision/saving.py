@@ -86,7 +86,11 @@ def read(
 ) -> tuple[Algorithm, Any, np.random.SeedSequence, State, dict[str, Any]]:
     """Read a policy: algorithm, arms or box, seed of the loop, state and record; given ``arms`` replace the stored."""
     content, about = _content(path)
-    algorithm = recorded(about, content, given, trusted)
+    try:
+        algorithm = recorded(about, content, given, trusted)
+    except RecursionError as error:
+        said = "is damaged or not a saved policy (its record is nested too deeply)"
+        raise ValueError(f"{os.fspath(path)} {said}") from error
     seed = np.random.SeedSequence(about["seed"]["entropy"], spawn_key=tuple(about["seed"]["spawn_key"]))
     space = Box(content["arms"]) if about.get("box") else _space(path, about, content["arms"], arms)
     out = content["out"] if about["format"] > 2 else None if about["asked"] else content["sent_arms"][:0]

@@ -240,7 +240,7 @@ def _checked_constraint(name: Any, pair: Any, kind: str) -> Constraint:
     if not isinstance(name, str) or not name:
         raise ValueError(f"a constraint's name must be text, got {name!r}")
     if isinstance(pair, Constraint):
-        return pair
+        pair = pair.operator, pair.bound
     if not isinstance(pair, tuple | list) or len(pair) != 2 or pair[0] not in SIGNS:
         raise ValueError(f"{kind} {name!r} must be ('<=', bound) or ('>=', bound), got {pair!r}")
     bound = pair[1]

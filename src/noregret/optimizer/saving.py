@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from noregret.belief.posterior import Floats
 from noregret.decision.playing import child
 from noregret.decision.saving import nameless
 from noregret.files import write_atomically
-from noregret.optimizer.checking import Constraint
+from noregret.optimizer.checking import LARGEST, Constraint
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.history import Arrival
 from noregret.optimizer.space.contexts import Contexts
@@ -35,6 +36,8 @@ KIND = "noregret.Optimizer"
 """First entry of a file, which tells it from other JSON files."""
 OTHERWISE = "space", "rng", "baseline", "calibration"
 """Arguments of an `Optimizer` with a form of their own; all others are attributes of it, and stored as they are."""
+MOST_SAID = 300
+"""Characters of a message about a damaged file."""
 TUPLE = "()"
 """The one entry of an object that stands for a tuple; ``Float()`` is that of an object that stands for a Float."""
 CLASSES: dict[str, Any] = {f"{kind.__name__}()": kind for kind in (Float, Int, Choice, Constraint)}
@@ -78,8 +81,8 @@ def read(path: str | os.PathLike[str], make: Callable[..., Any], calibration: Op
             return _restored(content, make, _calibration(content["calibration"], calibration))
     except OtherCalibration as error:
         raise ValueError(f"{where} {error}") from None
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ValueError(f"{where} is damaged or not a saved Optimizer ({error!r})") from error
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise ValueError(f"{where} is damaged or not a saved Optimizer ({repr(error)[:MOST_SAID]})") from error
     raise ValueError(f"{where} has format {content['format']}, this noregret reads up to {FORMAT}: upgrade it")
 
 
@@ -89,7 +92,7 @@ def _restored(content: Mapping[str, Any], make: Callable[..., Any], calibration:
     seed, baseline = content["seed"], content["baseline"]
     optimizer = make(
         space,
-        rng=np.random.SeedSequence(seed["entropy"], spawn_key=seed["spawn_key"]),
+        rng=np.random.SeedSequence(_wholes(seed["entropy"]), spawn_key=_wholes(seed["spawn_key"])),
         baseline=space[baseline] if isinstance(baseline, int) else _value(baseline),
         calibration=calibration,
         **_value(content["options"]),
@@ -97,17 +100,81 @@ def _restored(content: Mapping[str, Any], make: Callable[..., Any], calibration:
     history = optimizer._history
     for point in content["points"]:
         at = point.get("at")
-        history.intern(_stored_point(optimizer._contexts, point), None if at is None else np.array(at, dtype=float))
+        history.intern(
+            _stored_point(optimizer._contexts, point), None if at is None else _coordinates(at, history.space)
+        )
+    points = len(history.params)
     for answer in content["answers"]:
-        history.add(_stored_answer(answer, optimizer._sign, optimizer._signs))
+        arrival = _stored_answer(answer, optimizer._sign, optimizer._signs)
+        _check_answer(arrival, points, len(optimizer.constraints), len(optimizer._signs))
+        history.add(arrival)
+    _check_trials(content["trials"], points, optimizer._contexts)
     optimizer._trials = Trials.restored(content["trials"])
-    if len(history.params) != len(content["points"]) or len(optimizer._trials.answers) != len(history.arrivals):
+    if points != len(content["points"]) or len(optimizer._trials.answers) != len(history.arrivals):
         raise ValueError("its points and answers do not fit its trials")
-    optimizer._forgotten, optimizer._spent = content["forgotten"], content.get("spent", 0.0)
+    optimizer._forgotten = _whole(content["forgotten"])
+    optimizer._spent = _measured(content.get("spent", 0.0))
     if optimizer._forgotten:
         optimizer._seed = child(optimizer._root_seed, 6, optimizer._forgotten)
     optimizer._start()
     return optimizer
+
+
+def _check_answer(arrival: Arrival, points: int, constraints: int, goals: int) -> None:
+    """Raise ValueError unless an answer is one that this optimizer can have."""
+    _whole(arrival.where, below=points)
+    _whole(arrival.run, -1)
+    for number in (arrival.value, *arrival.constraints, *arrival.values):
+        if abs(_measured(number)) > LARGEST:
+            raise ValueError(f"{number} must be at most {LARGEST:g} in size")
+    if (len(arrival.constraints), len(arrival.values)) != ((0, 0) if arrival.failed else (constraints, goals)):
+        raise ValueError("an answer has other constraints or objectives than the optimizer")
+    if _measured(arrival.noise) <= 0 or _measured(arrival.cost) <= 0:
+        raise ValueError("the noise and the cost of an answer must be above 0")
+
+
+def _check_trials(record: Mapping[str, Any], points: int, contexts: Contexts) -> None:
+    """Raise ValueError unless trials fit each other, and are at points that there are."""
+    count = _whole(record["next"])
+    for id, number, token, lost_at in record["sent"]:
+        _whole(id, below=count)
+        _whole(number, below=points)
+        _whole(lost_at, -(2**63))
+        if not isinstance(token, str):
+            raise ValueError(f"the token of trial {id} must be text")
+    sent, runs = {id for id, *_ in record["sent"]}, record.get("runs", ())
+    waiting = [*record["unanswered"], *(id for id, *_ in runs)]
+    answered = [id for id in record["answers"] if id is not None]
+    for id in (*record["told"], *record["failed"], *waiting, *answered):
+        if _whole(id) not in sent:
+            raise ValueError(f"there is no trial {id}")
+    if not {*record["told"], *record["failed"]}.isdisjoint(waiting):
+        raise ValueError("a trial has an answer, and none")
+    for _, reached, *rungs in runs:
+        contexts.fidelity.checked(reached)  # type: ignore[union-attr]  # None is damage, too
+        list(map(_whole, rungs))
+    _whole(record.get("reports", 0), below=len(record["answers"]) + 1)
+
+
+def _whole(value: Any, least: int = 0, below: float = 2**63) -> int:
+    """A whole number; ValueError if it is none, or out of range."""
+    if not isinstance(value, int) or not least <= value < below:
+        raise ValueError(f"{repr(value)[:40]} must be a whole number from {least} to below {below}")
+    return value
+
+
+def _wholes(value: Any) -> Any:
+    """A whole number of any size, or a list of them."""
+    return (
+        [_whole(each, below=math.inf) for each in value] if isinstance(value, list) else _whole(value, below=math.inf)
+    )
+
+
+def _measured(value: Any) -> float:
+    """A number, or nan for one that is not known; ValueError if it is none, or infinite."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isinf(value):
+        raise ValueError(f"{repr(value)[:40]} must be a finite number")
+    return float(value)
 
 
 class OtherCalibration(ValueError):
@@ -181,6 +248,14 @@ def _stored_point(contexts: Contexts, point: Mapping[str, Any]) -> Any:
     return contexts.checked(params, _value(point.get("context")), _value(point.get("fidelity")))
 
 
+def _coordinates(at: Any, space: Space) -> Floats:
+    """Coordinates of a point, (d,); ValueError if they are none of the space."""
+    found = np.array(at, dtype=float)
+    if found.shape != (len(space.groups),) or not np.isfinite(found).all():
+        raise ValueError(f"a point has other coordinates than the space: {repr(at)[:40]}")
+    return found
+
+
 def _answer(arrival: Arrival, sign: float, signs: Sequence[float]) -> dict[str, Any]:
     """Answer by field, with values as they were given, and None for what is not known."""
     values = tuple(map(mul, signs, arrival.values))
@@ -194,7 +269,8 @@ def _stored_answer(record: Mapping[str, Any], sign: float, signs: Sequence[float
     parts: dict[str, Any] = {}
     for name, part in record.items():
         parts[name] = tuple(map(_number, part)) if isinstance(part, list) else _number(part)
-    found = Arrival(**parts | {"value": sign * parts["value"], "bound": int(sign) * parts.get("bound", 0)})
+    bound = _whole(parts.get("bound", 0), -1, 2)
+    found = Arrival(**parts | {"value": sign * _measured(parts["value"]), "bound": int(sign) * bound})
     return found._replace(values=tuple(map(mul, signs, found.values)))
 
 

@@ -205,7 +205,9 @@ def _is_geometric(values: Floats) -> bool:
     """Return whether these numbers, ascending and at least four, are positive and more even on a logarithmic scale."""
     if len(values) < 4 or values[0] <= 0:
         return False
-    uneven, uneven_log = (np.std(gaps) / np.mean(gaps) for gaps in (np.diff(values), np.diff(np.log(values))))
+    uneven, uneven_log = (
+        np.std(gaps) / np.mean(gaps) for gaps in (np.diff(values / values[-1]), np.diff(np.log(values)))
+    )
     return bool(uneven_log < uneven)
 
 

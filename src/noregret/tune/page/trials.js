@@ -8,10 +8,11 @@ const short = value => {  // four digits, as formatting.number
 };
 const brief = text => /^-?\d*\.\d+$|^-?[\d.]+e[+-]?\d+$/i.test(text) ? short(Number(text)) : text || "(empty)";  // as words.value
 
-function parsed(text) {  // rows of a CSV
+function parsed(text) {  // rows of a CSV, without the quotes that keep spreadsheets from computing cells
   const rows = [[]];
   for (const [, quoted, plain, end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\n]*))(,|\n|$)/g)) {
-    rows[rows.length - 1].push(quoted === undefined ? plain : quoted.replace(/""/g, '"'));
+    const cell = quoted === undefined ? plain : quoted.replace(/""/g, '"');
+    rows[rows.length - 1].push(cell.replace(/^'(?='*[=+\-@\t\r\n])/, ""));
     if (end === "\n") rows.push([]);
   }
   return rows.filter(row => row.length > 3);

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any, Literal, get_args
 from noregret.extra import extra
 from noregret.optimizer import GIVEN
 from noregret.tune.store.records import Record
-from noregret.tune.study.importing import constraint_column, fidelity_columns, parameter_column, value_columns
+from noregret.tune.study.importing import constraint_column, fidelity_columns, guarded, parameter_column, value_columns
 from noregret.tune.study.study import Study, StudyError
 
 Format = Literal["csv", "json", "parquet"]
@@ -33,11 +31,17 @@ def exported(study: Study, records: Sequence[Record], form: Format) -> bytes:
         return _parquet(study, columns(study, records), rows)
     if form == "json":
         return (json.dumps(rows, indent=1) + "\n").encode()
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns(study, records), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
+    header = columns(study, records)
+    lines: list[list[Any]] = [header, *([found.get(name) for name in header] for found in rows)]
+    return "".join(f"{','.join(map(_cell, cells))}\n" for cells in lines).encode()
+
+
+def _cell(value: Any) -> str:
+    """A cell of a CSV file: `csv.writer` leaves a carriage return without quotes where lines end in a newline."""
+    found = "" if value is None else str(guarded(value))
+    if not any(sign in found for sign in ',"\r\n'):
+        return found
+    return '"' + found.replace('"', '""') + '"'
 
 
 def columns(study: Study, records: Sequence[Record]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,41 @@ from noregret.tune.study.study import Params, Study, StudyError, text
 
 OWN = ("trial", "state", "value", "noise", "started", "seconds", "bound")
 """Columns of an export other than parameters."""
+
+
+FORMULAS = "=+-@\t\r\n"
+"""First characters of cells that spreadsheets compute."""
+
+
+def guarded(cell: Any) -> Any:
+    """A cell of an export: with a quote in front if a spreadsheet would take it for a formula.
+
+    Text with quotes before such a beginning gets one more, so that `unguarded` gives back what was there.
+
+    >>> guarded("=1+1"), guarded("'=1+1"), guarded("-3"), guarded(-3), guarded("a-b")
+    ("'=1+1", "''=1+1", '-3', -3, 'a-b')
+    """
+    return f"'{cell}" if isinstance(cell, str) and _is_formula(cell) and not _is_number(cell) else cell
+
+
+def unguarded(cell: str) -> str:
+    """A cell as it was before `guarded`.
+
+    >>> unguarded("'=1+1"), unguarded("-3"), unguarded("'a'")
+    ('=1+1', '-3', "'a'")
+    """
+    return cell[1:] if cell.startswith("'") and _is_formula(cell) else cell
+
+
+def _is_formula(cell: str) -> bool:
+    return cell.lstrip("'")[:1] in tuple(FORMULAS)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return math.isfinite(float(cell)) and cell.isascii() and not cell[:1].isspace()
+    except ValueError:
+        return False
 
 
 def parameter_column(name: str) -> str:
@@ -102,7 +138,7 @@ def _lines(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)
-            found = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
+            found = [(reader.line_num, [unguarded(cell.strip()) for cell in row]) for row in reader if row]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise StudyError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(found) < 2:
