@@ -36,7 +36,7 @@ def test_a_gain_is_no_larger_than_what_is_left():
 
 def test_the_range_of_each_objective():
     opt = Optimizer(
-        {"x": Float(0, 1)}, rng=0, goals={"time": "minimize", "accuracy": "maximize"}, possible={"time": (0, math.inf)}
+        {"x": Float(0, 1)}, rng=0, goals={"time": "minimize", "accuracy": "maximize"}, possible={"time": (0, None)}
     )
     for x in np.linspace(0, 1, 9).tolist():
         opt.tell({"x": x}, {"time": 0.01 + 0.02 * (x > 0.9), "accuracy": x})
@@ -74,3 +74,6 @@ def test_a_saved_optimizer_keeps_its_range(tmp_path):
     opt = told(possible=(0, 1))
     opt.save(tmp_path / "opt.json")
     assert Optimizer.load(tmp_path / "opt.json").best().upper == opt.best().upper == 1
+    opt = told(possible=(0, None))
+    opt.save(tmp_path / "opt.json")
+    assert Optimizer.load(tmp_path / "opt.json").best() == opt.best()

@@ -364,7 +364,7 @@ def test_times_and_memory_are_nowhere_less_than_0(result):
 
 def gained(goal, result, best, baseline, relative):
     """Gain from the ends of two estimates, and of their relative difference."""
-    low, high = possible(result) or (-math.inf, math.inf)
+    low, high = (0.0, math.inf) if possible(result) == (0.0, None) else (-math.inf, math.inf)
     ends = [[min(max(end, low), high) for end in each] for each in (best, baseline)]
     best, baseline = Estimate({"x": 0}, *ends[0]), Estimate({"x": 1}, *ends[1])
     sign = -1 if goal == "minimize" else 1

@@ -258,8 +258,9 @@ class NoRegretSearchCV(BaseSearchCV):  # type: ignore[misc]
             return float(self.cv_results_[f"mean_test_{scores.metric}"][self.best_index_]), (-math.inf, math.inf)
         best, error = self.optimizer_.predict(self.best_params_), scores.error(self.best_index_)
         below, above = (math.hypot(end - best.estimate, error) for end in (best.lower, best.upper))
-        low, high = self.optimizer_.possible or (-math.inf, math.inf)
-        return best.estimate, (max(best.estimate - below, low), min(best.estimate + above, high))
+        ends = best.estimate - below, best.estimate + above
+        lower, upper = np.clip(ends, *self.optimizer_.possible).tolist() if self.optimizer_.possible else ends
+        return best.estimate, (lower, upper)
 
 
 class _Result(NamedTuple):
@@ -282,7 +283,7 @@ def _scorer(estimator: Any, scoring: Any) -> Any:
     return check_scoring(estimator, scoring)
 
 
-def _possible(estimator: Any, scoring: Any, refit: Any) -> tuple[float, float] | None:
+def _possible(estimator: Any, scoring: Any, refit: Any) -> tuple[float | None, float] | None:
     """Range of the score that is maximised, None if it is unknown."""
     name = refit if isinstance(refit, str) and isinstance(scoring, list | tuple | set) else scoring
     if name is None:
@@ -291,8 +292,8 @@ def _possible(estimator: Any, scoring: Any, refit: Any) -> tuple[float, float] |
     if not isinstance(name, str):
         return None
     if name.startswith("neg_"):
-        return -math.inf, 0.0
-    return (-math.inf, 1.0) if name in BELOW_ONE else (0.0, 1.0) if name.startswith(SHARES) else None
+        return None, 0.0
+    return (None, 1.0) if name in BELOW_ONE else (0.0, 1.0) if name.startswith(SHARES) else None
 
 
 def _result(estimator: Any, split: Any, X: Any, y: Any, scorer: Any, params: Mapping[str, Any]) -> _Result:
@@ -330,8 +331,9 @@ def _tell(optimizer: Optimizer, trial: Trial | Any, observation: tuple[float, fl
         optimizer.fail(trial)
         return
     mean, error = observation
-    low, high = optimizer.possible or (-math.inf, math.inf)
-    optimizer.tell(trial, min(max(mean, low), high), error)  # less the effects of its folds it may leave the range
+    # without the effects of its folds a mean may leave the range
+    mean = float(np.clip(mean, *optimizer.possible)) if optimizer.possible else mean
+    optimizer.tell(trial, mean, error)
 
 
 class _Scores:

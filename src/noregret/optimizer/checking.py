@@ -81,11 +81,14 @@ def _checked_range(given: Any) -> tuple[float, float]:
     if given is None:
         return -math.inf, math.inf
     try:
-        low, high = map(float, given)
+        low, high = given
+        low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)
     except (TypeError, ValueError):
         low = high = math.nan
     if not low < high:
-        raise ValueError(f"possible must be the least and the largest value there can be, like (0, 1), got {given!r}")
+        raise ValueError(
+            f"possible must be the least and the largest value there can be, like (0, 1) or (0, None), got {given!r}"
+        )
     return low, high
 
 

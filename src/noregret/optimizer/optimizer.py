@@ -116,7 +116,7 @@ class Optimizer:
         ``0.99``: questions meet all constraints with this probability; ``{"memory": 0.99}``: they meet these. The first
         ones are the baseline, which must meet them, and its neighbours. `docs/guarantees.md` says what this rests on.
     possible : (float, float), optional
-        ``(0, 1)`` for an accuracy, ``(0, math.inf)`` for a time: the least and the largest value that there can be. No
+        ``(0, 1)`` for an accuracy, ``(0, None)`` for a time: the least and the largest value that there can be. No
         estimate and no end of an interval leaves it. With several objectives, a dict of ranges by name.
     fidelity : dict, optional
         ``{"epochs": Int(1, 81, log=True)}``: one number that says how well and at what cost to measure. A trial says at
@@ -163,7 +163,7 @@ class Optimizer:
         self.space, self.goals = as_space(space, require), checked_goals(goal, goals)
         self.goal = cast(Goal, None) if self.goals else checked_goal("minimize" if goal is None else goal)
         self.require, self.possible = tuple(require or ()), possible
-        self._possible = checked_possible(possible, self.goals)
+        self._possible = checked_possible(possible, self.goals)  # with infinite ends, which JSON does not have
         self.calibration, self.constraints = calibration or OptimizerConfig(), checked_constraints(constraints)
         self.drift = checked_drift(drift)
         self.budget = None if budget is None else checked_cost(budget, "budget")

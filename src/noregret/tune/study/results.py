@@ -154,9 +154,9 @@ FROM_ZERO = WallTime, UserTime, MaxRss
 """Results that cannot be negative."""
 
 
-def possible(result: Result) -> tuple[float, float] | None:
+def possible(result: Result) -> tuple[float, None] | None:
     """Least and largest value that a result can have, None where nothing is known."""
-    return (0.0, math.inf) if isinstance(result, FROM_ZERO) else None
+    return (0.0, None) if isinstance(result, FROM_ZERO) else None
 
 
 class Report(NamedTuple):
