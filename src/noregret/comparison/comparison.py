@@ -367,8 +367,8 @@ class Comparison:
         found, pairs = [], [(option, 0) for option in self._remaining if option]
         if self.pairs and any(self._pair(*pair).is_tied for pair in pairs):
             found.append(
-                "Most pairs are tied, so the median says little: give the bounds of the values to compare their means, "
-                "or measure with a finer clock"
+                "Most pairs are tied, so the median says little: give the bounds of the values (--bounds) to compare "
+                "their means, or measure with a finer clock"
             )
         elif self.within is not None and any(self._tick(*pair) > self.margin() for pair in pairs):
             found.append(f"The clock is too coarse for a margin of {self.within}: measure longer runs")
@@ -376,7 +376,7 @@ class Comparison:
             size = f"{100 * abs(_expm1(effect)):.2g}%" if self.is_relative else f"{abs(effect):.2g}"
             found.append(
                 f"A run after B is {size} {'lower' if effect < 0 else 'higher'} than a run after A, so the change is "
-                "biased: undo before each run what the last one left behind"
+                "biased: undo before each run what the last one left behind (--prepare)"
             )
         return found
 
