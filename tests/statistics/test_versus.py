@@ -186,9 +186,9 @@ def _reached(threshold, tosses):
     return reached + (1 - spent) / threshold
 
 
-@pytest.mark.parametrize("confidence", [0.8, 0.9, 0.95, 0.99, 0.999, 0.9999])
+@pytest.mark.parametrize("confidence", [0.585, 0.8, 0.9, 0.95, 0.9625, 0.97997, 0.99, 0.999, 0.9999])
 def test_changes_and_failures_share_the_risk(confidence):
-    """A stake jumps beyond its threshold, which leaves enough for "fails more often" at a fifth of the level."""
+    """A stake jumps beyond its threshold, which leaves enough for "fails more often" at a twentieth of the level."""
     risk = 1 - confidence
     assert 2 * _reached(2 / risk, 300) + 2 * _reached(2 / (FAILURE_SHARE * risk), 300) <= risk
 

@@ -190,7 +190,7 @@ def test_a_failed_run_of_a_confirmation_loses_its_pair(tmp_path, goal):
     assert failed.as_json()["failures"] == {"baseline": 0, "best": 1}
     assert "baseline 0, best 1 of 20" in str(failed)
     assert "exit code 1" in str(failed)
-    often = confirmation(tmp_path, usual, [None] * 11 + best[11:], goal=goal)
+    often = confirmation(tmp_path, usual, [None] * 12 + best[12:], goal=goal)
     assert (often.percent.estimate, often.percent.lower) == (-np.inf, -np.inf)
     assert str(often).startswith("most pairs have a failed run, so there is no estimate of the gain")
     assert ": the best setting fails more often" in str(often)

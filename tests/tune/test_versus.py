@@ -213,10 +213,6 @@ def test_a_command_that_keeps_failing_after_a_success_ends_with_a_verdict(tmp_pa
     assert (code, found["verdict"], found["passed"]) == (1, "worse", False)
     assert found["summary"].startswith("Failed: B fails more often than A: ")
     assert (found["estimate"], found["upper"]) == (None, None)
-    code, found, _ = versus(
-        capsys, flaky.replace("n", "m").replace("echo 3", "echo 4"), "cat m | wc -l; test -s m", "--shell"
-    )
-    assert found["failures"][0] >= 7
 
 
 @pytest.mark.slow

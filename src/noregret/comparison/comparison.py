@@ -38,7 +38,7 @@ MISSING = math.nan
 FAILED = math.inf
 """Value of a run that failed, until a `Quantity` says what it counts as."""
 
-FAILURE_SHARE = 0.2
+FAILURE_SHARE = 0.05
 """Level of "fails more often", as a share of 1 - confidence (decision 226)."""
 
 POSITIVE = 1e-9
@@ -305,7 +305,7 @@ class Comparison:
         """True if an option is shown to fail more often than another.
 
         If both fail equally often, each block in which only one of them fails is a fair coin: `log_stake` is the bet
-        against it, and a fifth of 1 - ``confidence`` its level. With ``bounds`` failures are part of the means, and
+        against it, and a twentieth of 1 - ``confidence`` its level. With ``bounds`` failures are part of the means, and
         nothing is said about them alone.
         """
         more, less = self._pair(option, than).failed_alone

@@ -110,6 +110,8 @@ def bounded_sequence(
     If each value is from ``low`` to ``high`` and has the mean m given those before it, m is in the interval at every
     sample size, with probability ``confidence``. Nothing else is assumed.
 
+    Examples
+    --------
     >>> passed = np.array([0.0] * 30 + [1.0] * 70)
     >>> [round(end, 2) for end in bounded_sequence(passed)]
     [0.7, 0.54, 0.84]
