@@ -10,7 +10,7 @@ from pathlib import Path
 
 import noregret.names
 from noregret.cli import _parser
-from noregret.comparison import Comparison, catoni_sequence, median_sequence
+from noregret.comparison import Comparison, bounded_sequence, catoni_sequence, median_sequence
 from noregret.integrations import trackers
 from noregret.integrations.optuna import NoRegretPruner, NoRegretSampler
 from noregret.integrations.sklearn import NoRegretSearchCV
@@ -24,7 +24,9 @@ def described():
     """One line for each name, method and command, with the names of its parameters."""
     found = {name: getattr(noregret, name) for name in noregret.names.__all__}
     found |= {its.__name__: its for its in (NoRegretPruner, NoRegretSampler, NoRegretSearchCV, Plots, Connection)}
-    found |= {f"comparison.{its.__name__}": its for its in (Comparison, catoni_sequence, median_sequence)}
+    found |= {
+        f"comparison.{its.__name__}": its for its in (Comparison, bounded_sequence, catoni_sequence, median_sequence)
+    }
     found |= {f"trackers.{its.__name__}": its for its in (trackers.mlflow, trackers.tensorboard, trackers.wandb)}
     del found["OptimizerConfig"]  # its fields are the parts of the Optimizer, which may change with it
     lines = [line for name, thing in found.items() if callable(thing) for line in _lines(name, thing)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from noregret.comparison import catoni_sequence, median_sequence
+from noregret.comparison import bounded_sequence, catoni_sequence, median_sequence
 from noregret.comparison.sequences import log_stake, losses_allowed
 
 
@@ -68,3 +68,30 @@ def test_an_outlier_moves_catonis_interval_by_little():
 def test_catonis_constants_are_checked(given):
     with pytest.raises(ValueError, match=list(given)[-1]):
         catoni_sequence([1.0], **given)
+
+
+@pytest.mark.parametrize("counts", [(7, 0), (5, 3), (30, 12)])
+def test_the_bets_on_bounded_values_are_those_on_signs(counts):
+    """Values 0 and 1 and the mean 1/2: the stake that `log_stake` has in closed form."""
+    shares, target = np.repeat([1.0, 0.0], counts), log_stake(*counts)
+    least = bounded_sequence(shares, confidence=1 - 2 * math.exp(-target))[1]
+    assert least == pytest.approx(0.5, abs=0.002)
+
+
+def test_a_bounded_mean_is_known_better_than_by_hoeffdings_bound():
+    """Robbins' mixture for a standard deviation of half the range, at its best for 100 values, is wider."""
+    rng = np.random.default_rng(0)
+    variance, best = 200 / 4, 100 / 4 / 8
+    hoeffding = 2 * math.sqrt((variance + best) * (math.log((variance + best) / best) + 2 * math.log(40))) / 200
+    for values, most in ((rng.random(200) < 0.02, 0.6), (rng.random(200), 0.7), (rng.random(200) < 0.5, 1.05)):
+        _, lower, upper = bounded_sequence(values)
+        assert upper - lower < most * hoeffding
+    assert bounded_sequence(np.zeros(1000), -1, 1)[2] < 0.005
+
+
+def test_bounds_of_a_sequence_are_checked():
+    assert bounded_sequence([], -1, 1)[1:] == (-1, 1)
+    with pytest.raises(ValueError, match=r"values must be from 0 to 1, got 0.5 to 1.5: widen the bounds"):
+        bounded_sequence([0.5, 1.5], 0, 1)
+    with pytest.raises(ValueError, match="low must be below high"):
+        bounded_sequence([0.5], 1, 0)

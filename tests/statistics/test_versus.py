@@ -17,7 +17,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not par
 
 from benchmarks import versus
 
-from noregret.comparison import Comparison, catoni_sequence, median_sequence
+from noregret.comparison import Comparison, bounded_sequence, catoni_sequence, median_sequence
+from noregret.comparison.comparison import FAILURE_SHARE
+from noregret.comparison.sequences import log_stake
 
 
 @pytest.mark.parametrize("condition", versus.CONDITIONS)
@@ -117,3 +119,89 @@ def test_old_values_give_few_false_alarms_on_an_unchanged_machine():
                 alarms += 1
                 break
     assert alarms <= 15
+
+
+def _coins(rate):
+    return lambda rng, shape: (rng.random(shape) < rate).astype(float), rate
+
+
+def _ties(rng, shape):
+    """Differences of two runs that pass in 10%: most are ties."""
+    return (1 + (rng.random(shape) < 0.1).astype(float) - (rng.random(shape) < 0.1)) / 2
+
+
+@pytest.mark.parametrize(
+    ("draw", "mean"),
+    [_coins(0.5), _coins(0.01), (lambda rng, shape: rng.random(shape), 0.5), (_ties, 0.5)],
+    ids=["coin", "rare", "uniform", "ties"],
+)
+def test_the_interval_of_a_bounded_mean_holds_at_all_times_together(draw, mean):
+    """At 80%, so that misses occur: at most 20% of 200 sequences."""
+    rng, missed = np.random.default_rng(3), 0
+    for values in draw(rng, (200, 200)):
+        ends = [bounded_sequence(values[:n], confidence=0.8)[1:] for n in range(1, 201, 3)]
+        missed += any(not lower <= mean <= upper for lower, upper in ends)
+        assert ends[-1][1] - ends[-1][0] < 0.25
+    assert missed <= 40
+
+
+def _passes(rates, seed):
+    """The verdict of up to 150 pairs of runs that pass at these rates."""
+    comparison, rng = Comparison(goal="maximize", rng=seed), np.random.default_rng([seed, 8])
+    while comparison.pairs < 150 and not comparison.decided:
+        option = comparison.ask()
+        comparison.tell(option, float(rng.random() < rates[option]))
+    return comparison.verdict
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.99])
+def test_equal_rates_are_rarely_said_to_differ(rate):
+    """At most 5% of 200 comparisons."""
+    assert [_passes((rate, rate), seed) for seed in range(200)].count("undecided") >= 190
+
+
+def test_equal_options_that_fail_are_rarely_said_to_differ():
+    """Both fail in a quarter of their runs: at most 5% of 200 comparisons of up to 150 pairs."""
+    verdicts = []
+    for seed in range(200):
+        comparison, rng = Comparison(rng=seed), np.random.default_rng([seed, 9])
+        while comparison.pairs < 150 and not comparison.decided:
+            comparison.tell(comparison.ask(), None if rng.random() < 0.25 else rng.lognormal(sigma=0.02))
+        verdicts.append(comparison.verdict)
+    assert verdicts.count("undecided") >= 190
+
+
+def _reached(threshold, tosses):
+    """Bound on the probability that the stake of a fair coin ever reaches a threshold, as its mean stays 1."""
+    chances, reached, spent = np.array([1.0]), 0.0, 0.0
+    for count in range(1, tosses + 1):
+        chances = 0.5 * (np.append(chances, 0.0) + np.append(0.0, chances))
+        for losses in range(count + 1):
+            stake = math.exp(log_stake(count - losses, losses))
+            if stake < threshold:
+                break
+            reached += chances[losses]
+            spent += chances[losses] * stake
+            chances[losses] = 0.0
+    return reached + (1 - spent) / threshold
+
+
+@pytest.mark.parametrize("confidence", [0.585, 0.8, 0.9, 0.95, 0.9625, 0.97997, 0.99, 0.999, 0.9999])
+def test_changes_and_failures_share_the_risk(confidence):
+    """A stake jumps beyond its threshold, which leaves enough for "fails more often" at a twentieth of the level."""
+    risk = 1 - confidence
+    assert 2 * _reached(2 / risk, 300) + 2 * _reached(2 / (FAILURE_SHARE * risk), 300) <= risk
+
+
+def _after_b(effect, seed):
+    comparison, rng, last = Comparison(rng=seed), np.random.default_rng([seed, 7]), 0
+    for _ in range(100):
+        option = comparison.ask()
+        comparison.tell(option, math.exp(0.02 * rng.standard_normal() + effect * last))
+        last = option
+    return comparison
+
+
+def test_a_warning_of_carry_over_is_rarely_false():
+    """Level 1%; of 400, at most 1% and three standard errors."""
+    assert sum(bool(_after_b(0.0, seed).warnings) for seed in range(400)) <= 10

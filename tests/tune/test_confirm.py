@@ -2,7 +2,9 @@
 
 import json
 import re
+from contextlib import nullcontext
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,10 +12,12 @@ import pytest
 from noregret.cli import main
 from noregret.optimizer import Float, Int, Optimizer
 from noregret.tune.learning.suggest import Suggester, confirming
+from noregret.tune.measuring import Outcome
 from noregret.tune.store.records import Record
 from noregret.tune.study.reading import load
 from noregret.tune.study.study import Budget, Stop, Study
-from noregret.tune.work.confirm import signed_rank_interval
+from noregret.tune.work import confirm
+from noregret.tune.work.confirm import LEVEL, Confirmation, signed_rank_interval
 
 NOISY = "import random, sys; print((float(sys.argv[1]) - 0.3) ** 2 + int(sys.argv[2]) + random.gauss(0, 0.05))"
 STUDY = """
@@ -155,3 +159,61 @@ def test_the_key_confirm(tmp_path, capsys):
     written(tmp_path, more="confirm = -1")
     assert main(["tune", str(tmp_path / "s.toml"), "--dry-run"]) == 2
     assert "confirm: must be a whole number" in capsys.readouterr().err
+
+
+def confirmation(tmp_path, usual, best, is_complete=True, goal="minimize"):
+    """The confirmation of a study with these results of baseline and best setting."""
+    study = Study(tmp_path / "s.toml", ("m",), SPACE, goal=goal, baseline={"x": 0.9, "n": 2})
+    found = SimpleNamespace(study=study, best=SimpleNamespace(params={"x": 0.3, "n": 1}), unit="", command="m")
+    outcomes = [[Outcome(value, "" if value else "exit code 1") for value in column] for column in (usual, best)]
+    return Confirmation(found, list(zip(*outcomes, strict=True)), is_complete)
+
+
+def test_a_confirmation_that_was_stopped_has_an_interval_for_every_stopping_time(tmp_path):
+    rng = np.random.default_rng(0)
+    usual, best = rng.lognormal(sigma=0.1, size=(2, 10)) * [[2.0], [1.0]]
+    planned, stopped = (confirmation(tmp_path, usual, best, flag).percent for flag in (True, False))
+    assert planned.level == pytest.approx(0.951, abs=0.001)
+    assert stopped.level == LEVEL
+    assert stopped.lower < planned.lower < planned.upper < stopped.upper
+    ratios = np.sort(best / usual)
+    assert (stopped.lower, stopped.upper) == pytest.approx((100 * (1 - ratios[-1]), 100 * (1 - ratios[0])))
+    assert confirmation(tmp_path, usual[:6], best[:6], False).percent.upper == np.inf
+
+
+@pytest.mark.parametrize("goal", ["minimize", "maximize"])
+def test_a_failed_run_of_a_confirmation_loses_its_pair(tmp_path, goal):
+    usual, best = [2.0 + 0.01 * i for i in range(20)], [1.1 - 0.003 * i for i in range(20)]
+    failed = confirmation(tmp_path, usual, [None, *best[1:]], goal=goal)
+    assert failed.percent.lower < confirmation(tmp_path, usual, best, goal=goal).percent.lower
+    assert failed.percent.lower > -np.inf
+    assert failed.as_json()["failures"] == {"baseline": 0, "best": 1}
+    assert "baseline 0, best 1 of 20" in str(failed)
+    assert "exit code 1" in str(failed)
+    often = confirmation(tmp_path, usual, [None] * 12 + best[12:], goal=goal)
+    assert (often.percent.estimate, often.percent.lower) == (-np.inf, -np.inf)
+    assert str(often).startswith("most pairs have a failed run, so there is no estimate of the gain")
+    assert ": the best setting fails more often" in str(often)
+    assert often.as_json()["gain"]["lower"] is None
+    both = confirmation(tmp_path, [None, None, *usual[2:]], [None, 1.0, None, *best[3:]], goal=goal)
+    assert "nan" not in str(both)
+
+
+def test_results_that_pass_or_fail_are_confirmed_by_means(tmp_path):
+    found = confirmation(tmp_path, [1.0, 0.0] * 20, [1.0] * 40, goal="maximize")
+    assert found.as_json()["quantity"] == "difference of means"
+    assert (found.percent, found.difference.estimate) == (None, 0.5)
+    assert str(found).startswith("50 points more runs pass (")
+
+
+def test_ctrl_c_stops_a_confirmation(tmp_path, monkeypatch, capsys):
+    """The exit code is 130, and the interval is that for every stopping time."""
+    made = [(Outcome(2.0 + 0.1 * i), Outcome(1.0)) for i in range(8)]
+    found = confirmation(tmp_path, [2.0], [1.0]).found
+    monkeypatch.setattr(confirm, "check_command", lambda study: None)
+    monkeypatch.setattr(confirm, "Store", lambda study, readonly: nullcontext())
+    monkeypatch.setattr(confirm, "findings", lambda study, store: found)
+    monkeypatch.setattr(confirm, "_measured", lambda found, pairs, quiet: (made, True))
+    assert confirm.confirm(found.study, 10, as_json=True) == 130
+    said = json.loads(capsys.readouterr().out)["gain"]
+    assert (said["level"], said["lower"]) == (LEVEL, pytest.approx(50.0))

@@ -57,7 +57,7 @@ class Agent:
     def create(self, **more):
         """The name of a new study."""
         name = next(NAMES)
-        self("create_study", name=name, space=X, **more)
+        self("create_study", name=name, **{"space": X, **more})
         return name
 
 
@@ -132,7 +132,9 @@ def test_tools_say_what_they_take_and_what_they_change(agent):
     }
     assert tell["properties"]["at_least"]["type"] == "number"  # null for absence is not named
     versus = tools["versus"].input_schema["properties"]
-    assert versus["a"]["items"] == {"anyOf": [{"type": "number"}, {"type": "null"}]}  # null for a failed run is
+    assert versus["a"]["items"] == {
+        "anyOf": [{"type": "boolean"}, {"type": "number"}, {"type": "null"}]
+    }  # null for a failed run is
     assert tools["report"].input_schema["properties"].keys() == {"study"}
     assert tools["list_studies"].input_schema["properties"] == {}
     assert all(tool.description for tool in tools.values())
@@ -165,6 +167,8 @@ def test_tools_say_what_they_take_and_what_they_change(agent):
         ("remaining", {"study": "THIS", "confidence": 95}, "confidence must be a probability"),
         ("versus", {"a": [1, 2], "b": [1]}, "b: must have as many values as a, .* got 1 and 2: measure the missing"),
         ("versus", {"a": [1], "b": [1], "within": "-1%"}, "within must be"),
+        ("versus", {"a": [1], "b": [1], "bounds": [1, 0]}, "bounds: bounds must be two finite numbers, the smaller"),
+        ("versus", {"a": [1], "b": [2], "bounds": [0, 1]}, "b.0: value of option 1 must be within the bounds, 0 to 1"),
         ("progress", {"study": "THIS", "id": 0, "fidelity": {"e": 1}, "value": 1}, "the study has no fidelity"),
         ("predict", {"study": "THIS", "params": {"y": 1}}, "params: .*unknown 'y'"),
         ("optimise", {}, "there is no tool 'optimise': the tools are create_study, ask"),
@@ -376,13 +380,48 @@ def test_versus_is_the_comparison_and_stores_nothing(agent, studies):
     assert found["summary"] == f"{comparison}."
     assert (found["lower"], found["upper"]) == pytest.approx((comparison.lower, comparison.upper), rel=1e-5)
     assert agent("versus", a=a, b=b, goal="maximize")["verdict"] == "worse"
-    assert agent("versus", a=a, b=a, within="5%")["verdict"] == "equal"
+    assert agent("versus", a=a, b=[1.001 * each for each in a], within="5%")["verdict"] == "equal"
+    assert (found["quantity"], found["warnings"]) == ("median change", [])
     few = agent("versus", a=[1.0, None], b=[2.0, 3.0])
-    assert (few["verdict"], few["upper"], few["pairs"]) == ("undecided", None, 1)
+    assert (few["verdict"], few["upper"], few["pairs"]) == ("undecided", None, 2)
     assert f"measure another pair, {few['next']} first, and call again with all values" in few["summary"]
     assert "or give within" in few["summary"]
     assert "or give within" not in agent("versus", a=[1.0], b=[2.0], within="1%")["summary"]
     assert "A failed in 5 of 5 runs. Stop: " in agent("versus", a=[None] * 5, b=[2.0] * 5)["summary"]
+
+
+def test_versus_compares_runs_that_pass_or_fail(agent):
+    found = agent("versus", a=[True, False] * 20, b=[True] * 40, goal="maximize")
+    assert (found["verdict"], found["quantity"], found["estimate"]) == ("better", "difference of means", 0.5)
+    assert found["summary"].startswith("B is better than A: 50 points more runs pass (")
+    assert agent("versus", a=[1, 0] * 20, b=[1] * 40, goal="maximize")["quantity"] == "difference of means"
+    scores = agent("versus", a=[3, 5] * 20, b=[6, 4.5] * 20, bounds=[0, 10], goal="maximize")
+    assert scores["summary"].startswith("Undecided: mean 1.25 higher (")
+    tied = agent("versus", a=[7, 8, 8] * 10, b=[7, 8, 9] * 10, within="5%")
+    assert tied["verdict"] == "undecided"
+    assert "give the bounds" in tied["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    "values", [([None] * 3, [None] * 3), ([1.5] * 3, [None] * 3), ([], []), ([2, None], [None, 3])]
+)
+def test_versus_says_numbers_or_null(agent, values):
+    """Some of these said nan before."""
+    found = agent("versus", a=values[0], b=values[1])
+    assert not re.search(r"\b(nan|inf)\b", json.dumps(found, allow_nan=False))
+
+
+def test_names_reach_agents_as_plain_text(agent):
+    """Control sequences and marks of direction are escaped in text; the data are exact."""
+    odd = "a\x1b[31m\u202eb\x9b"
+    name = agent.create(space={"mode": {"type": "choice", "choices": [odd, "plain"]}}, baseline={"mode": odd})
+    asked = agent.portal.call(agent.client.call_tool, "ask", {"study": name})
+    assert not re.search("[\x00-\x1f\x7f-\x9f\u202e]", asked.content[0].text)
+    assert json.loads(asked.content[0].text) == asked.structured_content
+    assert asked.structured_content["trials"][0]["params"]["mode"] == odd
+    agent("tell", study=name, params={"mode": odd}, value=1.0)
+    assert r"a\x1b[31m" in agent("best", study=name)["summary"]
+    assert "\x1b" not in agent.fault("predict", study=name, params={odd: 1})
 
 
 @pytest.mark.slow

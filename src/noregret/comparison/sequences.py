@@ -10,7 +10,15 @@ Median
     By Ville's inequality it ever reaches 2 / alpha with probability alpha / 2 at most. Then m is too small. The same
     bet against D_i < m finds what is too large. E falls in l, so all m below an order statistic are too small: the
     interval runs from the (k + 1)-th smallest value to the (k + 1)-th largest, k the largest l with E >= 2 / alpha.
-    A value equal to m counts against both bets, so ties and coarse clocks make the interval wider, never wrong.
+    A value equal to m counts against both bets, so ties make the interval wider, never wrong. It is about the values
+    as they were read: a clock with few ticks is a matter of `Comparison`.
+
+Mean of bounded values
+    0 <= X_i <= 1, and X_i has the mean m given the past. The stake that is multiplied by 1 + (g / m)(X_i - m) =
+    1 - g + g X_i / m is never negative and does not grow on average, for any g in [0, 1). So does the average of such
+    stakes over g, here over g = sin(phi) with phi even in (0, pi / 2). Where it reaches 2 / alpha, m is too small. It
+    falls in m, so that the interval begins at a root; the same bet on 1 - X_i has the other end. With X_i = 1 for a win
+    and 0 for a loss and m = 1/2 these are the bets on the median, p = (1 + g) / 2, with the same weight.
 
 Mean
     X_i has the mean m given the past, and E|X_i - m|^p <= s^p, 1 < p <= 2. Catoni's influence function has
@@ -23,6 +31,8 @@ Mean
 
 J. Ville. Etude critique de la notion de collectif. 1939.
 R. Krichevsky, V. Trofimov. The performance of universal encoding. IEEE Transactions on Information Theory, 1981.
+I. Waudby-Smith, A. Ramdas. Estimating means of bounded random variables by betting. JRSS B, 2024 (arXiv 2010.09686).
+F. Orabona, K.-S. Jun. Tight concentrations and confidence sequences from the regret of universal portfolio. 2024.
 H. Wang, A. Ramdas. Catoni-style confidence sequences for heavy-tailed mean estimation. 2022 (arXiv 2202.01250).
 H. Wang, A. Ramdas. Catoni-style confidence sequences under infinite variance. 2022 (arXiv 2208.03185).
 """
@@ -41,6 +51,9 @@ from noregret.belief.posterior import Floats
 
 WEIGHT = 0.5
 """The a of the Beta(a, a) weight: 1/2 is that of Krichevsky and Trofimov (1981)."""
+
+BETS = np.sin((np.arange(64) + 0.5) * np.pi / 128)
+"""The g of `bounded_sequence`, each with the same weight. More of them change the ends by less than 1% of the width."""
 
 
 def log_stake(wins: int, losses: int) -> float:
@@ -85,7 +98,47 @@ def median_sequence(values: Floats, confidence: float = 0.95) -> tuple[float, fl
         return math.nan, -math.inf, math.inf
     k = losses_allowed(len(ordered), confidence)
     ends = (-math.inf, math.inf) if k < 0 else (float(ordered[k]), float(ordered[-1 - k]))
-    return float(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2, *ends
+    middle = float(ordered[(len(ordered) - 1) // 2]), float(ordered[len(ordered) // 2])
+    return (sum(middle) / 2 if middle[0] > -math.inf or middle[1] < math.inf else math.nan), *ends
+
+
+def bounded_sequence(
+    values: Floats, low: float = 0.0, high: float = 1.0, confidence: float = 0.95
+) -> tuple[float, float, float]:
+    """Estimate and confidence interval of the mean of bounded values, valid at all sample sizes together.
+
+    If each value is from ``low`` to ``high`` and has the mean m given those before it, m is in the interval at every
+    sample size, with probability ``confidence``. Nothing else is assumed.
+
+    Examples
+    --------
+    >>> passed = np.array([0.0] * 30 + [1.0] * 70)
+    >>> [round(end, 2) for end in bounded_sequence(passed)]
+    [0.7, 0.54, 0.84]
+    """
+    values = np.asarray(values, dtype=float)
+    if not -math.inf < low < high < math.inf:
+        raise ValueError(f"low must be below high, and both finite, got {low!r} and {high!r}")
+    if len(values) and not (low <= values.min() and values.max() <= high):  # nan is refused, too
+        raise ValueError(f"values must be from {low} to {high}, got {values.min()} to {values.max()}: widen the bounds")
+    if not len(values):
+        return math.nan, low, high
+    size, target = high - low, math.log(2 / (1 - confidence))
+    shares = (values - low) / size
+    lower, upper = _least_mean(shares, target), 1 - _least_mean(1 - shares, target)
+    return float(values.mean()), low + size * lower, low + size * upper
+
+
+def _least_mean(shares: Floats, target: float) -> float:
+    """Largest mean that is too small for values in [0, 1]: the logarithm of its stake reaches the target."""
+    numbers, counts = np.unique(shares, return_counts=True)
+
+    def excess(mean: float) -> float:
+        stakes = counts @ np.log1p(BETS * (numbers[:, None] / mean - 1))
+        return float(np.logaddexp.reduce(stakes) - math.log(len(BETS)) - target)
+
+    nearest, mean = 1e-9, float(shares.mean())
+    return float(brentq(excess, nearest, mean)) if mean > nearest and excess(nearest) > 0 else 0.0
 
 
 def catoni_sequence(

@@ -115,6 +115,13 @@ def _add_versus(commands: Any) -> None:
     )
     parser.add_argument("--goal", choices=["minimize", "maximize"], default="minimize", help="default minimize")
     parser.add_argument(
+        "--bounds",
+        nargs=2,
+        type=float,
+        metavar=("LOW", "HIGH"),
+        help="the smallest and largest possible result, such as 0 1: compare means. A failed run counts as the worse",
+    )
+    parser.add_argument(
         "--warmup", type=_from_zero, metavar="N", help="runs of each command before the first (default 1 for times)"
     )
     parser.add_argument("--prepare", metavar="COMMAND", help="a command before each run, not measured")

@@ -21,20 +21,21 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, zip_longest
 from pathlib import Path
-from statistics import median
-from threading import Event
+from statistics import mean, median
+from threading import Event, Timer
 from time import monotonic
 from typing import Any, Literal, TypeVar
 
 from noregret.comparison import Comparison
-from noregret.comparison.comparison import Change, headline, letter
+from noregret.comparison.comparison import Change, directed, headline, letter, means
 from noregret.comparison.sequences import losses_allowed
 from noregret.diagnosis import read_rewards
 from noregret.extra import MissingExtra, extra
 from noregret.files import write_atomically
-from noregret.formatting import as_precise_as, number
+from noregret.formatting import number
 from noregret.terminal import complain, printable, say
 from noregret.tune.measuring import Keeper, Outcome, check_command, disturbances, interruptible, measure
+from noregret.tune.measuring import Stopped as RunStopped
 from noregret.tune.page import words
 from noregret.tune.study import checks
 from noregret.tune.study.results import TIMES, MaxRss, UserTime, WallTime
@@ -46,7 +47,9 @@ T = TypeVar("T")
 EXIT_CODES = {"better": 0, "worse": 1, "equal": 3, "undecided": 4}
 """Exit codes by verdict; 2 is an error, 130 an interrupted comparison."""
 FAILURES = 3
-"""Number of failed runs of a command in a row that ends the comparison."""
+"""Number of failed runs that ends the comparison as an error, of a command that has never succeeded."""
+ALL_FAILED = 10
+"""Number of rounds in a row in which every run failed that ends the comparison."""
 REFRESH_SECONDS = 0.1
 """Least time between two pictures on a terminal."""
 BAR = 41
@@ -54,7 +57,7 @@ BAR = 41
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 SHELL = "add --shell to run it by a shell"
 
-Stopped = Literal["decided", "time", "pairs", "baseline", "interrupted"]
+Stopped = Literal["decided", "time", "pairs", "baseline", "failures", "interrupted"]
 
 
 def versus(args: Namespace) -> int:
@@ -79,7 +82,9 @@ def versus(args: Namespace) -> int:
     if not race.comparison.pairs:
         if race.stopped == "interrupted":
             raise KeyboardInterrupt
-        raise StudyError("no pair of runs has succeeded, so there is nothing to compare: fix the commands")
+        now = letter(race.comparison.awaited[0] if race.comparison.awaited else 0)
+        spent = f"the budget of {words.duration(race.study.budget.seconds or 0)}"
+        raise StudyError(f"no pair of runs has ended within {spent} ({now} was running): raise --budget, or fix {now}")
     say(json.dumps(race.as_json()) if args.json else race.conclusion())
     if race.stopped == "interrupted":
         return 130
@@ -102,7 +107,8 @@ def _race(args: Namespace) -> Race:
         raise StudyError(f"--gate is about two commands, got {len(lines)}: compare the others in another call")
     result = _checked("--result", checks.typed_result, args.result)
     within = None if args.within is None else _checked("--within", _within, args.within)
-    if isinstance(within, float) and within >= 1 and isinstance(result, (*TIMES, MaxRss)):
+    bounds = None if args.bounds is None else _checked("--bounds", _bounds, args.bounds)
+    if isinstance(within, float) and within >= 1 and not bounds and isinstance(result, (*TIMES, MaxRss)):
         raise StudyError(f"--within: {within:g} is {within:.0%} of A here: write {within:g}% or a smaller part")
     form = Study(
         path=Path("versus"),
@@ -121,6 +127,7 @@ def _race(args: Namespace) -> Race:
         within=within,
         confidence=_checked("--confidence", checks.confidence, args.confidence),
         goal=args.goal,
+        bounds=bounds,
         rng=args.seed,
     )
     comparison.tell_old(old)
@@ -158,6 +165,13 @@ def _within(text: str) -> float | str:
         return checks.within(text if "%" in text else float(text))
     except ValueError:
         raise ValueError(f"must be a number above 0, or a part of A such as 1%, got {text!r}") from None
+
+
+def _bounds(given: Sequence[float]) -> tuple[float, float]:
+    low, high = given
+    if not -math.inf < low < high < math.inf:
+        raise ValueError(f"must be the smallest and the largest possible result, such as 0 1, got {low:g} {high:g}")
+    return low, high
 
 
 def _seconds(text: str) -> float:
@@ -249,8 +263,21 @@ class Race:
         return self.studies[1]
 
     def work(self, keeper: Keeper, show: Callable[[], None]) -> None:
-        """Run the commands until the answer is known or the budget is spent; StudyError if one keeps failing."""
-        start, before, budget, comparison = monotonic(), 0.0, self.study.budget, self.comparison
+        """Run the commands until the answer is known or the budget is spent.
+
+        At the end of the time the run that is under way is ended and discarded: it has not failed. The intervals hold
+        at all numbers of pairs together, so they do not depend on why the last pair is missing.
+
+        Raises
+        ------
+        StudyError
+            If a command has failed several times and never succeeded, or a result is outside the bounds.
+        """
+        start, before, budget, comparison, stop = monotonic(), 0.0, self.study.budget, self.comparison, Event()
+        timer = Timer(budget.seconds or 0.0, stop.set)
+        timer.daemon = True
+        if budget.seconds:
+            timer.start()
         while True:
             if not comparison.awaited:
                 over: dict[Stopped, Any] = {
@@ -258,9 +285,11 @@ class Race:
                     "baseline": self.baseline and not comparison.old_left,
                     "pairs": budget.rounds and max(comparison.runs) >= budget.rounds,
                     "time": budget.seconds and self.seconds >= budget.seconds,
+                    "failures": self._all_fail,
                 }
                 if why := [name for name, is_so in over.items() if is_so]:
                     self.stopped = why[0]
+                    timer.cancel()
                     return
                 if max(comparison.runs) == 2:
                     self._warn_of_slow_pairs(self.seconds - before)
@@ -268,21 +297,33 @@ class Race:
             option = comparison.ask()
             study = self.studies[option] if not self.values[option] else replace(self.studies[option], warmup=0)
             LOG.debug("%s: %s", letter(option), study.shell_line({}))
-            outcome = measure(study, {}, keeper, Event())
+            try:
+                outcome = measure(study, {}, keeper, stop)
+            except RunStopped:
+                self.stopped, self.seconds = "time", monotonic() - start
+                return
+            try:
+                comparison.tell(option, outcome.value)
+            except ValueError as error:
+                raise StudyError(f"{letter(option)}: {self.lines[option]!r}: {error}: change --bounds") from None
             self.values[option].append(outcome.value)
-            comparison.tell(option, outcome.value)
             self.seconds = monotonic() - start
             if outcome.value is None:
                 self._failed(option, outcome)
             show()
 
     def _failed(self, option: int, outcome: Outcome) -> None:
-        name, most = f"{letter(option)}: {self.lines[option]!r}", self.study.failure.stop_after
+        name, values = f"{letter(option)}: {self.lines[option]!r}", self.values[option]
         why = f"{outcome.failure}" + "".join(f"\n    | {line}" for line in words.last_lines(outcome))
-        if self.values[option][-most:] == [None] * most:
-            raise StudyError(f"{name} has failed {most} times in a row, the last time: {why}")
+        if values == [None] * FAILURES:
+            raise StudyError(f"{name} has failed {FAILURES} times in a row, the last time: {why}")
         if self.comparison.failures[option] == 1:
-            complain(printable(f"noregret: {name} has failed, so that this pair does not count: {why}", keep="\n"))
+            counts = "counts as the worse bound" if self.comparison.bounds else "loses its pair if the other one ends"
+            complain(printable(f"noregret: {name} has failed, which {counts}: {why}", keep="\n"))
+
+    @property
+    def _all_fail(self) -> bool:
+        return all(self.values[option][-ALL_FAILED:] == [None] * ALL_FAILED for option in self.studies)
 
     @property
     def fewest(self) -> int:
@@ -317,6 +358,13 @@ class Race:
         known = [value for value in self.values[option] if value is not None]
         return median(known) if known else None
 
+    def typical(self, option: int) -> float | None:
+        """Mean or median of the measurements of a command, as the comparison is of means or not; None if unknown."""
+        if self.comparison.quantity != "difference of means" or not self.values[option]:
+            return self.median(option)
+        worst = (self.comparison.bounds or (0.0, 1.0))[self.study.goal == "minimize"]
+        return mean(worst if value is None else value for value in self.values[option])
+
     @property
     def unit(self) -> str:
         """Unit of the measurements."""
@@ -333,23 +381,13 @@ class Race:
         >>> race.difference(Change(-0.031, -0.042, -0.019)), race.difference(Change(0.01, -0.02, 0.03))
         ('3.10% less time (1.90% to 4.20%)', '1.00% more time (2.00% less to 3.00% more)')
         """
+        if self.comparison.quantity == "difference of means":
+            return means(self.comparison, change)
         factor, unit = (100.0, "%") if self.comparison.is_relative else (1.0, self.unit)
-        estimate, lower, upper = (factor * each for each in change)
         noun = {WallTime: " time", UserTime: " user time", MaxRss: " memory"}.get(type(self.study.result), "")
         less, more = ("less", "more") if noun else ("lower", "higher")
-
-        def written(value: float) -> str:
-            return f"{as_precise_as(lower, upper, abs(value))}{unit}"
-
-        if math.isnan(estimate):
-            return "not known yet"
-        if not math.isfinite(upper - lower):
-            ends = f"no interval before {self.fewest} pairs"
-        elif lower < 0 < upper:
-            ends = f"{written(lower)} {less} to {written(upper)} {more}"
-        else:
-            ends = " to ".join(map(written, sorted((lower, upper), key=abs)))
-        return f"{written(estimate)} {more if estimate > 0 else less}{noun} ({ends})"
+        missing = f"before {self.fewest} pairs" if self.comparison.pairs < self.fewest else "yet"
+        return directed(Change(*(factor * each for each in change)), less, more, unit, noun, missing=missing)
 
     def verdict(self) -> str:
         """The verdict in one line."""
@@ -358,18 +396,19 @@ class Race:
         head = headline(self.comparison)
         if self.is_gate:
             limit = f" by more than {self.comparison.within}" if self.comparison.within else ""
+            why = "fails more often than A" if self.comparison.fails_more() else f"is worse than A{limit}"
             head = {
-                True: "Failed: B is worse than A",
-                False: "Passed: B is not worse than A",
-                None: "Passed: B is not shown to be worse than A",
-            }[self.comparison.is_worse()] + limit
+                True: f"Failed: B {why}",
+                False: f"Passed: B is not worse than A{limit}",
+                None: f"Passed: B is not shown to be worse than A{limit}",
+            }[self.comparison.is_worse()]
         return f"{head}: {self.difference(self.comparison.change(1))}"
 
     def table(self) -> list[str]:
-        """The commands, a line each: its name, its median, and for more than two its change against A."""
+        """The commands, a line each: its name, its median or mean, and for more than two its change against A."""
         rows = []
         for option, line in enumerate(self.lines):
-            middle = self.median(option)
+            middle = self.typical(option)
             cells = [letter(option), "-" if middle is None else self._shown(middle)]
             if len(self.lines) > 2:
                 cells.append(self.difference(self.comparison.change(option)) if option else "")
@@ -390,10 +429,12 @@ class Race:
         several = "rounds" if len(self.lines) > 2 else "pairs"
         pairs = f"{comparison.pairs} {several if comparison.pairs != 1 else several[:-1]}"
         level = f"{100 * comparison.confidence:.3g}% confidence at any stopping time"
-        yield f"medians of {pairs} in random order, {words.duration(self.seconds)}; {level}"
+        kind = "means" if comparison.quantity == "difference of means" else "medians"
+        yield f"{kind} of {pairs} in random order, {words.duration(self.seconds)}; {level}"
         if self.baseline:
             name = printable(str(self.baseline))
             yield f"A was measured before ({name}), so drift of the machine since then is not cancelled"
+        yield from comparison.warnings
         if self.is_settled:
             return
         margin = "" if comparison.within else ", or give a margin of equality, such as --within 1%"
@@ -401,6 +442,7 @@ class Race:
             "time": f"The time of {words.duration(budget.seconds or 0)} is up. Raise --budget to decide{margin}.",
             "pairs": f"The budget of {budget.rounds} pairs is spent. Raise --budget to decide{margin}.",
             "baseline": "All old measurements are used. Measure A again to decide.",
+            "failures": f"All runs of the last {ALL_FAILED} rounds have failed. Fix the commands to decide.",
             "interrupted": "Stopped before the end.",
         }.get(self.stopped, "")
 
@@ -412,9 +454,11 @@ class Race:
         return {
             "verdict": comparison.verdict,
             **_numbers(change),
+            "quantity": comparison.quantity,
             "relative": comparison.is_relative,
             "level": comparison.confidence,
             "within": comparison.within,
+            "bounds": comparison.bounds,
             "pairs": comparison.pairs,
             "commands": list(self.lines),
             "medians": [self.median(option) for option in options],
@@ -426,6 +470,7 @@ class Race:
             "result": self.result,
             "baseline": str(self.baseline) if self.baseline else None,
             "stopped": self.stopped,
+            "warnings": comparison.warnings,
             "seconds": round(self.seconds, 3),
             **({"passed": comparison.verdict != "worse"} if self.is_gate else {}),
             "summary": self.conclusion(),
@@ -433,10 +478,8 @@ class Race:
 
 
 def _numbers(change: Change) -> dict[str, float | None]:
-    """The change by name; None for an estimate or an interval that is not known."""
-    has_ends = math.isfinite(change.upper - change.lower)
-    known = {"estimate": not math.isnan(change.estimate), "lower": has_ends, "upper": has_ends}
-    return {name: value if known[name] else None for name, value in change._asdict().items()}
+    """The change by name; None for an estimate or an end that is not known."""
+    return {name: value if math.isfinite(value) else None for name, value in change._asdict().items()}
 
 
 def _view(race: Race, as_json: bool) -> AbstractContextManager[Callable[[], None]]:

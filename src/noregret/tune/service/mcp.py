@@ -28,6 +28,7 @@ from noregret.comparison import Comparison
 from noregret.files import write_atomically
 from noregret.formatting import shown
 from noregret.optimizer import LEVEL, checked_confidence, checked_tolerance
+from noregret.terminal import printable
 from noregret.tune.learning.findings import finite
 from noregret.tune.page import words
 from noregret.tune.page.page import page
@@ -73,7 +74,13 @@ Confidence = Annotated[float, AfterValidator(checked_confidence), Field(descript
 Context = Annotated[Params | None, Field(description="The current context, if the study has contexts")]
 Limits = Annotated[dict[Label, list[str | float]] | None, Field(description='Of objectives: {"cost": ["<=", 0.3]}')]
 Weights = Annotated[dict[Label, float] | None, Field(description="Of objectives: the best weighted sum is wanted")]
-Values = Annotated[list[float | None], Field(max_length=10_000, description="In order; null for a failed run")]
+Values = Annotated[
+    list[bool | float | None], Field(max_length=10_000, description="In order; true, false; null for a failed run")
+]
+Bounds = Annotated[
+    Annotated[list[float], Field(min_length=2, max_length=2)] | None,
+    Field(description="Least and largest possible value, such as [0, 10] for a score: compares means"),
+]
 
 
 class Tools:
@@ -201,21 +208,32 @@ class Tools:
         goal: models.Goal = "minimize",
         within: Margin = None,
         confidence: Confidence = LEVEL,
+        bounds: Bounds = None,
     ) -> Answer:
         """Say whether B is really better than A, from measurements in pairs: a[i] next to b[i]. Nothing is stored.
 
         Measure A and B in turn, in random order within each pair, and call this after every few pairs with all
         values so far: the interval holds at every stopping time, also with outliers, so stop as soon as it is
-        decided. estimate is the change from A to B: B / A - 1 if relative is true, else B - A. This server runs no
-        commands: measure with your own tools.
+        decided. For runs that pass or fail give true and false, with goal "maximize"; for scores and rates give bounds.
+        quantity says what estimate is: the median change from A to B, B / A - 1 if relative is true, else B - A; or, of
+        true and false and with bounds, the difference of the means, where within 0.05 is 5 points. A failed run loses
+        its pair, or counts as the worse bound. This server runs no commands: measure with your own tools.
         """
         if len(a) != len(b):
             said = f"must have as many values as a, to compare them in pairs, got {len(b)} and {len(a)}"
             raise BadField(("b",), ValueError(f"{said}: measure the missing ones, or put null for runs that failed"))
-        found = Comparison(goal=goal, within=within, confidence=confidence)
-        for pair in zip(a, b, strict=True):
+        try:
+            found = Comparison(
+                goal=goal, within=within, confidence=confidence, bounds=(bounds[0], bounds[1]) if bounds else None
+            )
+        except ValueError as error:
+            raise BadField(("bounds",), error) from None
+        for place, pair in enumerate(zip(a, b, strict=True)):
             for option, value in enumerate(pair):
-                found.tell(option, value)
+                try:
+                    found.tell(option, value)
+                except ValueError as error:
+                    raise BadField(("ab"[option], place), error) from None
         first = "AB"[found.ask()]
         said = f" Continue: measure another pair, {first} first, and call again with all values."
         if found.decided:
@@ -226,7 +244,8 @@ class Tools:
             said += " If they are equal, this does not end: stop when your budget is spent, or give within."
         change = {name: finite(getattr(found, name)) for name in ("estimate", "lower", "upper")}
         rest = {"level": found.confidence, "pairs": found.pairs, "relative": found.is_relative, "next": first}
-        return {"summary": f"{found}.{said}", "verdict": found.verdict, **change, **rest}
+        about = {"quantity": found.quantity, "warnings": found.warnings}
+        return {"summary": f"{found}.{said}", "verdict": found.verdict, **change, **about, **rest}
 
     def report(self, study: LiveStudy) -> Answer:
         """Write the report of a study as an HTML page for people; return its path, and which parameters matter."""
@@ -379,12 +398,23 @@ def server(studies: Studies, folder: Path) -> Server[Any]:
         try:
             answer = await anyio.to_thread.run_sync(call, params.name, params.arguments or {})
         except Exception as error:
-            return CallToolResult(content=[TextContent(type="text", text=_explained(error))], is_error=True)
-        text = TextContent(type="text", text=json.dumps(answer, ensure_ascii=False))
-        return CallToolResult(content=[text], structured_content=answer)
+            said = printable(_explained(error), keep="\n")
+            return CallToolResult(content=[TextContent(type="text", text=said)], is_error=True)
+        answer["summary"] = printable(answer["summary"])
+        return CallToolResult(content=[TextContent(type="text", text=_as_text(answer))], structured_content=answer)
 
     handlers: Any = {"on_list_tools": list_tools, "on_call_tool": call_tool}
     return Server("noregret", version=version("noregret"), instructions=INSTRUCTIONS, **handlers)
+
+
+def _as_text(answer: Answer) -> str:
+    r"""An answer as JSON, with every invisible character of a name or a choice in its JSON form.
+
+    >>> print(_as_text({"summary": "a\x1b[31m", "größe": "\u202egnp\x9b"}))
+    {"summary": "a\u001b[31m", "größe": "\u202egnp\u009b"}
+    """
+    text = json.dumps(answer, ensure_ascii=False)
+    return "".join(its if printable(its) == its else json.dumps(its)[1:-1] for its in text)
 
 
 def _unpacked(value: Any) -> Any:

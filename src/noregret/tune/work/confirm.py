@@ -1,9 +1,10 @@
 """``noregret confirm``: the best setting against the baseline, in pairs of new runs.
 
-The gain is the Hodges-Lehmann estimate of the differences of the pairs. Its interval is that of Wilcoxon's signed-rank
-test, whose level is exact for any symmetric distribution of the differences. Differences are those of the logarithms
-where all results are positive, so that the gain is a ratio. Load that slows both runs of a pair down cancels out, and a
-pair that is far off has hardly any weight.
+The gain is the Hodges-Lehmann estimate of the differences of the pairs. At the planned number of pairs its interval is
+that of Wilcoxon's signed-rank test, whose level is exact for any symmetric distribution of the differences. After
+Ctrl-C it is that of ``versus``, which holds at every stopping time; results that pass or fail always have that one.
+Differences are those of the logarithms where all results are positive, so that the gain is a ratio. Load that slows
+both runs of a pair down cancels out, and a pair that is far off has hardly any weight. A failed run loses its pair.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Event
 from typing import Any
 
 import numpy as np
 
+from noregret.comparison import Comparison, median_sequence
+from noregret.comparison.comparison import means
 from noregret.formatting import between, number
 from noregret.terminal import complain, printable, say
 from noregret.tune.learning.findings import Findings, finite
@@ -53,50 +57,79 @@ def signed_rank_interval(differences: Sequence[float]) -> Interval:
     ends of an interval with the level 1 - 2 P(W < k). W is the sum of those of the ranks 1 to n that fair coins choose.
     k is the largest number with a level of at least `LEVEL`; if there is none, it is 1.
 
+    Differences may be infinite. The mean of two opposite ones counts against both ends.
+
     >>> signed_rank_interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 30.0])
     Interval(estimate=5.5, lower=3.0, upper=16.0, level=0.951171875)
     """
     values = np.asarray(differences, dtype=float)
     count = len(values)
-    means = np.sort((0.5 * values[:, None] + 0.5 * values)[np.triu_indices(count)])
+    with np.errstate(invalid="ignore"):
+        sums = (0.5 * values[:, None] + 0.5 * values)[np.triu_indices(count)]
+    low, middle, high = (np.sort(np.where(np.isnan(sums), mean, sums)) for mean in (-math.inf, 0.0, math.inf))
     chances = np.ones(1)  # of W = 0, 1, and so on
     for rank in range(1, count + 1):
         padding = np.zeros(rank)
         chances = 0.5 * (np.concatenate([chances, padding]) + np.concatenate([padding, chances]))
     levels = 1 - 2 * np.cumsum(chances)
     k = max(int(np.count_nonzero(levels >= LEVEL)), 1)
-    return Interval(float(np.median(means)), float(means[k - 1]), float(means[-k]), max(float(levels[k - 1]), 0.0))
+    return Interval(median_sequence(middle)[0], float(low[k - 1]), float(high[-k]), max(float(levels[k - 1]), 0.0))
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Confirmation:
     """Pairs of results of the best setting and the baseline."""
 
     found: Findings
     pairs: Sequence[tuple[Outcome, Outcome]]
     """Outcomes of the baseline and of the best setting."""
-
-    @property
-    def usable(self) -> list[tuple[float, float]]:
-        """Results of the pairs without a failure."""
-        return [(a.value, b.value) for a, b in self.pairs if a.value is not None and b.value is not None]
+    is_complete: bool
+    """True if there are as many pairs as were planned."""
 
     @property
     def sign(self) -> float:
         return -1.0 if self.found.study.goal == "minimize" else 1.0
 
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The baseline, A, against the best setting, B, as ``versus`` compares them."""
+        comparison = Comparison(confidence=LEVEL, goal=self.found.study.goal, rng=0)
+        for pair in self.pairs:
+            for option, outcome in enumerate(pair):
+                comparison.tell(option, outcome.value)
+        return comparison
+
+    def column(self, option: int) -> list[float]:
+        """Results of the baseline, 0, or of the best setting, 1, without failed runs."""
+        return [pair[option].value for pair in self.pairs if pair[option].value is not None]  # type: ignore[misc]
+
     @property
     def difference(self) -> Interval:
         """Improvement in the units of the results; above 0 is better."""
-        return signed_rank_interval([self.sign * (best - usual) for usual, best in self.usable])
+        if self.comparison.quantity == "difference of means":
+            return Interval(*self.comparison.change(1), LEVEL).through(lambda change: self.sign * change)
+        return self._interval(lambda value: value).through(lambda change: self.sign * change)
 
     @property
     def percent(self) -> Interval | None:
-        """Improvement in percent of the baseline, None if some results are not positive."""
-        if min(map(min, self.usable)) <= 0:
+        """Improvement in percent of the baseline, None for means and if some results are not positive."""
+        if not self.comparison.is_relative:
             return None
-        logs = signed_rank_interval([math.log(best) - math.log(usual) for usual, best in self.usable])
-        return logs.through(lambda log: self.sign * 100 * math.expm1(min(log, 700.0)))
+
+        def percent(log: float) -> float:
+            return self.sign * (100 * math.expm1(min(log, 700.0)) if math.isfinite(log) else log)
+
+        return self._interval(math.log).through(percent)
+
+    def _interval(self, scale: Callable[[float], float]) -> Interval:
+        """Interval of the change from the baseline to the best setting; a failed run is beyond all others."""
+        rows = [
+            [-self.sign * math.inf if its.value is None else scale(its.value) for its in pair] for pair in self.pairs
+        ]
+        differences = [0.0 if usual == best else best - usual for usual, best in rows]
+        if self.is_complete:
+            return signed_rank_interval(differences)
+        return Interval(*median_sequence(np.array(differences), LEVEL), LEVEL)
 
     def __str__(self) -> str:
         """The comparison in a few lines, for a change request."""
@@ -105,24 +138,33 @@ class Comparison:
         assert usual
         gain, unit = (self.percent, "%") if self.percent else (self.difference, self.found.unit)
         words = ("lower", "higher") if study.goal == "minimize" else ("higher", "lower")
-        one, other = (float(np.median(column)) for column in zip(*self.usable, strict=True))
-        count, width = len(self.usable), columns()
+        count, width = len(self.pairs), columns()
+        first = "most pairs have a failed run, so there is no estimate of the gain"
+        if self.comparison.quantity == "difference of means":
+            first = f"{means(self.comparison, self.comparison.change(1))}, best against baseline ({100 * LEVEL:g}%)"
+        elif math.isfinite(gain.estimate):
+            size = f"{number(abs(gain.estimate), 3)}{unit} {words[gain.estimate < 0]}"
+            first = f"{size} than the baseline, {_ends(gain, unit, words)}"
         lines = [
-            f"{number(abs(gain.estimate), 3)}{unit} {words[gain.estimate < 0]} than the baseline, "
-            f"{_ends(gain, unit, words)}",
+            first,
             f"from {count} pair{'s' if count > 1 else ''} of new runs in random order, which are not part of the study",
         ]
-        for name, middle, params in (("baseline", one, usual), ("best", other, best.params)):
+        for option, (name, params) in enumerate((("baseline", usual), ("best", best.params))):
+            values = self.column(option)
+            middle = f"{number(float(np.median(values)))}{self.found.unit} (median)" if values else "-"
             shown = setting(params, best.params if name == "baseline" else usual, width - 40, "the same")
-            lines.append(cut(f"  {name:<8}  {number(middle)}{self.found.unit} (median)  {shown}", width))
-        if failed := len(self.pairs) - count:
-            lines.append(f"{failed} of {len(self.pairs)} pairs had a failed run and do not count: {self._reason}")
+            lines.append(cut(f"  {name:<8}  {middle}  {shown}", width))
+        failed = self.comparison.failures
+        if any(failed):
+            more = ": the best setting fails more often" if self.comparison.fails_more() else ""
+            lines.append(f"failed runs, which lose their pair: baseline {failed[0]}, best {failed[1]} of {count}{more}")
+            lines.append(f"the last one: {self._reason}")
         lines += [
             f"{broken} of {count} runs of the best setting broke the constraint {name}"
             for name, broken in self.broken.items()
             if broken
         ]
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.comparison.warnings])
 
     @property
     def broken(self) -> dict[str, int]:
@@ -150,21 +192,24 @@ class Comparison:
             "baseline": {"params": self.found.study.baseline},
             "gain": _numbers(self.percent),
             "difference": _numbers(self.difference),
+            "quantity": self.comparison.quantity,
             "pairs": [{"baseline": a.value, "best": b.value} for a, b in self.pairs],
+            "failures": dict(zip(("baseline", "best"), self.comparison.failures, strict=True)),
             "broken": self.broken,
             "command": self.found.command,
         }
 
 
 def _ends(gain: Interval, unit: str, words: tuple[str, str]) -> str:
-    if not gain.level:
+    if not gain.level or (math.isinf(gain.lower) and math.isinf(gain.upper)):
         return "too few pairs for an interval"
     ends = sorted((gain.lower, gain.upper), key=abs)
     low, high = between(abs(ends[0]), abs(ends[1])) if ends[0] != ends[1] else [number(abs(ends[0]), 3)] * 2
+    low, high = f"{low}{unit}", f"{high}{unit}" if math.isfinite(ends[1]) else "no limit"
     if gain.lower < 0 < gain.upper:
-        low, high = f"{low}{unit} {words[ends[0] < 0]}", f"{high}{unit} {words[ends[1] < 0]}"
-        return f"between {low} and {high} ({100 * gain.level:.3g}%): no difference is shown"
-    return f"between {low}{unit} and {high}{unit} ({100 * gain.level:.3g}%)"
+        ways = [f" {words[end < 0]}" if math.isfinite(end) else "" for end in ends]
+        return f"between {low}{ways[0]} and {high}{ways[1]} ({100 * gain.level:.3g}%): no difference is shown"
+    return f"between {low} and {high} ({100 * gain.level:.3g}%)"
 
 
 def _numbers(found: Interval | None) -> Mapping[str, float | None] | None:
@@ -192,12 +237,13 @@ def confirm(study: Study, pairs: int, as_json: bool) -> int:
         say(json.dumps({"best": {"params": found.best.params}, "gain": None}) if as_json else SAME)
         return 0
     made, interrupted = _measured(found, pairs, quiet=as_json)
-    comparison = Comparison(found, made)
-    if not comparison.usable:
+    confirmation = Confirmation(found, made, is_complete=not interrupted)
+    if not (confirmation.column(0) and confirmation.column(1)):
         if interrupted:
             raise KeyboardInterrupt
-        raise StudyError(f"{study.path}: no pair of runs has succeeded; the last failure: {comparison._reason}")
-    say(json.dumps(comparison.as_json()) if as_json else str(comparison))
+        name = "best setting" if confirmation.column(0) else "baseline"
+        raise StudyError(f"{study.path}: no run of the {name} has succeeded; the last failure: {confirmation._reason}")
+    say(json.dumps(confirmation.as_json()) if as_json else str(confirmation))
     return 130 if interrupted else 0
 
 
