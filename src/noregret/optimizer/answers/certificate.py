@@ -32,7 +32,7 @@ from noregret.optimizer.model.constraints import IGNORE
 from noregret.optimizer.model.current import Snapshot
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.model.learning import spread, with_best
-from noregret.optimizer.model.tenable import Pooled, Tenable, unrefuted, widest
+from noregret.optimizer.model.tenable import Pooled, Tenable, models, unrefuted, widest
 from noregret.optimizer.space.space import Bools, Space
 
 LEVEL = 0.95
@@ -65,9 +65,9 @@ DRAWS = 1000
 CONTENDERS_EVERYWHERE = 500
 """Settings that are drawn jointly for what remains, besides those around the best of them."""
 
-DOUBT = 8.0
-"""Nats by which a model is refuted for what remains. With fewer, runs stop that have not
-found a narrow second hill; with 10, hardly any run stops."""
+APART = 0.05
+"""Points that are closer than this times the root of the number of coordinates count as one place, where it is asked
+how rough f may be: trials gather around the best setting, and say nothing about how rough f is elsewhere."""
 
 HALF_HEIGHT = 2.08
 """Distance in lengthscales between the two places where a Matern 5/2 hill is half as high as its top."""
@@ -143,12 +143,13 @@ class Certificate:
     def doubtful(self) -> list[Tenable]:
         """The models under which the worst is stated for `remaining`, the roughest last.
 
-        They have the fitted amplitude, and are refuted by `DOUBT` nats, more than elsewhere: what was measured says
-        little about how rough f is where nothing was measured.
+        They have the fitted amplitude, and are not refuted by what was measured at places apart from each other.
         """
-        found = unrefuted(self.calibrated, self._groups, self.pooled.only(self._telling()), DOUBT)
-        fitted = [model for model in found if model.amplitude == 1.0]
-        return sorted(fitted or widest(self.tenable), key=lambda model: -model.ratio)
+        pooled = self.pooled.only(self._telling())
+        found = unrefuted(self.calibrated, self._groups, pooled.only(_apart(pooled.rows.points)))
+        factors = [(model.ratio, model.noise) for model in found if model.amplitude == 1.0] or [(1.0, 1.0)]
+        doubtful = [models(self.calibrated, self._groups, pooled, ratio, [(1.0, noise)])[0] for ratio, noise in factors]
+        return sorted(doubtful, key=lambda model: -model.ratio)
 
     @property
     def _groups(self) -> Ints:
@@ -323,6 +324,15 @@ class Certificate:
     def _joint(self, model: Tenable, points: Floats) -> _Contest:
         mean, covariance = model.process.joint(points)
         return _Contest(model.fitted, mean, pivoted_root(covariance))
+
+
+def _apart(points: Floats) -> Ints:
+    """Indices of (n, d) points, in order, each of them `APART` from all before it."""
+    kept, reach = np.empty(0, dtype=np.intp), APART * math.sqrt(points.shape[1])
+    for index, point in enumerate(points):
+        if ((points[kept] - point) ** 2).sum(axis=1).min(initial=math.inf) >= reach**2:
+            kept = np.append(kept, index)
+    return kept
 
 
 def _ellipse(mean: Floats, covariance: Floats, width: float) -> Floats:

@@ -79,7 +79,7 @@ class Pooled:
         return max(math.sqrt(squares / (len(values) + self.freedom)), 1.0)
 
 
-def unrefuted(fitted: FittedModels, groups: Ints, pooled: Pooled, nats: float = REFUTED) -> list[Tenable]:
+def unrefuted(fitted: FittedModels, groups: Ints, pooled: Pooled) -> list[Tenable]:
     """Models that the observations do not refute; the fitted one too if they refute all that differ from noise.
 
     The half-life is not doubted.
@@ -91,7 +91,7 @@ def unrefuted(fitted: FittedModels, groups: Ints, pooled: Pooled, nats: float = 
         alone = pooled.noise_alone()
         factors = [(1.0, noise) for noise in NOISES[1:]] + [(0.0, alone * noise) for noise in NOISES]
         noisier = models(fitted, groups, pooled, 1.0, factors)
-    least = max(each.likelihood for each in rougher + noisier) - nats
+    least = max(each.likelihood for each in rougher + noisier) - REFUTED
     return ([each for each in rougher if each.likelihood >= least] or rougher[:1]) + [
         each for each in noisier if each.likelihood >= least
     ]
