@@ -16,6 +16,7 @@ SPACE = {
     "cache": {"type": "choice", "choices": ["off", "on"]},
 }
 BASELINE = {"threads": 2, "cache": "off"}
+BUDGET = 40
 RNG = np.random.default_rng(0)
 
 
@@ -31,7 +32,7 @@ def show(mark: str, text: str) -> None:
 
 
 async def main(folder: str) -> None:
-    """Tune until the answer says stop, then compare with the baseline."""
+    """Tune until the answer says stop or the budget is spent, then compare with the baseline."""
     words = ["-m", "noregret", "mcp", "--storage", f"sqlite:///{folder}/studies.db"]
     environment = dict(os.environ)
     server = StdioServerParameters(command=sys.executable, args=words, env=environment)
@@ -47,7 +48,7 @@ async def main(folder: str) -> None:
         about, rounds, stop = {"study": "latency"}, 0, False
         await call("create_study", name="latency", space=SPACE, baseline=BASELINE)
         await call("tell", **about, id=0)  # a mistake
-        while not stop:
+        while not stop and rounds < BUDGET:
             (trial,) = (await call("ask", rounds < 2, **about))["trials"]
             result = {"id": trial["id"], "value": latency(**trial["params"])}
             stop = (await call("tell", rounds < 2, **about, **result, within="5%"))[

@@ -143,13 +143,17 @@ class Certificate:
     def doubtful(self) -> list[Tenable]:
         """The models under which the worst is stated for `remaining`, the roughest last.
 
-        They have the fitted amplitude, and are not refuted by what was measured at places apart from each other.
+        They have the fitted amplitude. Rougher ones are not refuted by what was measured at places apart from each
+        other; those with more noise by no observations.
         """
         pooled = self.pooled.only(self._telling())
-        found = unrefuted(self.calibrated, self._groups, pooled.only(_apart(pooled.rows.points)))
-        factors = [(model.ratio, model.noise) for model in found if model.amplitude == 1.0] or [(1.0, 1.0)]
-        doubtful = [models(self.calibrated, self._groups, pooled, ratio, [(1.0, noise)])[0] for ratio, noise in factors]
-        return sorted(doubtful, key=lambda model: -model.ratio)
+        rougher = unrefuted(self.calibrated, self._groups, pooled.only(_apart(pooled.rows.points)))
+        factors = {(model.ratio, 1.0) for model in rougher if model.amplitude == model.noise == 1.0}
+        factors |= {(1.0, model.noise) for model in self._unrefuted if model.amplitude == 1.0 and model.noise > 1.0}
+        return [
+            models(self.calibrated, self._groups, pooled, ratio, [(1.0, noise)])[0]
+            for ratio, noise in sorted(factors or {(1.0, 1.0)}, reverse=True)
+        ]
 
     @property
     def _groups(self) -> Ints:
