@@ -53,7 +53,7 @@ class Change(NamedTuple):
     upper: float
 
 
-class Evidence(NamedTuple):
+class PairSummary(NamedTuple):
     """Summary of the blocks of two options, one against the other."""
 
     change: Change
@@ -146,7 +146,7 @@ class Comparison:
         self._waiting: list[int] = []
         self._old: list[float] = []
         self._remaining = list(range(self.options))
-        self._evidence: dict[tuple[int, int], Evidence] = {}
+        self._evidence: dict[tuple[int, int], PairSummary] = {}
         self.failures = [0] * self.options
         """Failed runs of each option."""
         self.runs = [0] * self.options
@@ -384,14 +384,14 @@ class Comparison:
         """Change of an option against another, with the interval that holds at every stopping time."""
         return self._pair(_place(self.options, option), _place(self.options, against)).change
 
-    def _pair(self, option: int, against: int) -> Evidence:
+    def _pair(self, option: int, against: int) -> PairSummary:
         if (option, against) not in self._evidence:
             self._evidence[option, against] = self._compared(option, against)
         return self._evidence[option, against]
 
-    def _compared(self, option: int, against: int) -> Evidence:
+    def _compared(self, option: int, against: int) -> PairSummary:
         if option == against:
-            return Evidence(Change(0.0, 0.0, 0.0), False, (0, 0))
+            return PairSummary(Change(0.0, 0.0, 0.0), False, (0, 0))
         quantity, differences = self._quantity, self._differences(option, against)
         confidence = 1 - quantity.risk * (1 - self.confidence) / math.comb(self.options, 2)
         estimate, lower, upper = quantity.sequence(differences, confidence)
@@ -402,7 +402,7 @@ class Comparison:
         is_median, ties = quantity.name == "median change", int((differences == 0).sum())
         one, other = self._values[:, option], self._values[:, against]
         alone = int(((one == FAILED) & np.isfinite(other)).sum()), int(((other == FAILED) & np.isfinite(one)).sum())
-        return Evidence(
+        return PairSummary(
             Change(*map(_expm1, change)) if quantity.is_relative else change,
             is_median and 2 * ties > len(differences),
             (0, 0) if quantity.name == "difference of means" else alone,

@@ -28,7 +28,7 @@ from noregret.optimizer.model.hypotheses import FittedModels, ModelConfig, miles
 from noregret.optimizer.model.learning import Learnt, learn, representative
 from noregret.optimizer.model.posterior import Posterior
 from noregret.optimizer.model.safety import Safety, safety
-from noregret.optimizer.model.step import Step, find_step
+from noregret.optimizer.model.step import LevelShift, find_step
 from noregret.optimizer.model.transforms import Logarithms, RobustScale
 from noregret.optimizer.space.contexts import ContextSpace, FixedContext, with_context
 from noregret.optimizer.space.space import Bools, Space
@@ -64,7 +64,7 @@ class Snapshot:
         In each answer, nan for failures and what is left out.
     safety : Safety or None
         Of questions that must meet the constraints.
-    step : Step or None
+    step : LevelShift or None
         Change of the machine that the models assume.
     objectives : tuple of Snapshot
         With several objectives, the snapshot of each, None for one with fewer than two values. This one is then that of
@@ -80,7 +80,7 @@ class Snapshot:
     learnt: Learnt
     trust: Floats
     safety: Safety | None = None
-    step: Step | None = None
+    step: LevelShift | None = None
     objectives: tuple[Snapshot | None, ...] = ()
 
     @cached_property
@@ -183,7 +183,7 @@ class Fitted(NamedTuple):
     at: int
     models: FittedModels
     weigh: int
-    step: Step | None = None
+    step: LevelShift | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +200,7 @@ class _Weighed:
     left_out: frozenset[int]
     """Points whose observations are no part of it."""
     constraints: list[Learnt | None]
-    step: Step | None
+    step: LevelShift | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +239,7 @@ class CurrentBelief:
         self._risks, self._safety = risks, cast(Safety | None, None)
         self._test = DriftTest(drift if isinstance(drift, float) else None)
         self._monitor = None if drift is None else DriftMonitor(self._test)
-        self._still: tuple[int, FittedModels, Step | None] | None = None
+        self._still: tuple[int, FittedModels, LevelShift | None] | None = None
         self._constraint_fits: tuple[int, bool, list[FittedModels | None]] | None = None
         self._weighed: _Weighed | None = None
         self._drawn: _Drawn | None = None

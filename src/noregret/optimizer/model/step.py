@@ -1,4 +1,4 @@
-"""Step: the machine changed during the study, so that all values before one answer are shifted.
+"""Level shift: the machine changed during the study, so that all values before one answer are shifted.
 
 Each shift competes with the hypothesis that nothing changed, by log evidence in nats. With y the standardised values,
 M their covariance under the fit, u = 1 for the first answers and 0 for the others, and a prior N(0, 1) on the shift, it
@@ -37,7 +37,7 @@ MOST = 300
 
 
 @dataclass(frozen=True)
-class Step:
+class LevelShift:
     """Shift of the values of the first ``until`` answers: they were larger by ``by``, larger being better."""
 
     until: int
@@ -51,7 +51,7 @@ class Step:
 
 def find_step(
     calibrated: Callable[[Evidence], FittedModels], evidence: Evidence, baseline: Ints, found: FittedModels
-) -> tuple[FittedModels, Step] | None:
+) -> tuple[FittedModels, LevelShift] | None:
     """Models without the most likely shift, and that shift; None if there is none.
 
     Parameters
@@ -82,7 +82,7 @@ def find_step(
     return (without, step) if without.explained[0].nats - found.explained[0].nats >= cost else None
 
 
-def _likeliest(plain: Explained, evidence: Evidence, tried: Ints) -> tuple[Step, float]:
+def _likeliest(plain: Explained, evidence: Evidence, tried: Ints) -> tuple[LevelShift, float]:
     """The shift that explains most under a fit, and how many nats more than none."""
     hypothesis, fit, _ = plain
     standard = hypothesis.values.standardised(evidence)
@@ -95,4 +95,4 @@ def _likeliest(plain: Explained, evidence: Evidence, tried: Ints) -> tuple[Step,
     nats = 0.5 * agreed**2 / (1 + size) - 0.5 * np.log1p(size)
     best = int(np.argmax(nats))
     shift = float(agreed[best] / size[best])
-    return Step(int(tried[best]), shift * hypothesis.values.unit), float(nats[best])
+    return LevelShift(int(tried[best]), shift * hypothesis.values.unit), float(nats[best])
