@@ -34,12 +34,12 @@ def experiment(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_newsvendor_orders_about_what_is_best(experiment):
     """Maximised, one variable without an upper bound; the best order is known in closed form."""
-    found = experiment("CNTNEWS-1", 120, 2)
+    found = experiment("CNTNEWS-1", 300, 2)
     assert [len(budgets) for budgets in found.all_intermediate_budgets] == [len(xs) for xs in found.all_recommended_xs]
     for budgets, solutions in zip(found.all_intermediate_budgets, found.all_recommended_xs, strict=True):
         assert (budgets[0], solutions[0]) == (0, (0,))  # SimOpt's initial solution
         assert budgets == sorted(budgets)
-        assert budgets[-1] == 120
+        assert budgets[-1] == 300
         assert all(one != another for one, another in pairwise(solutions[:-1]))
     # one order per macroreplication, with random numbers of its own
     orders = [solutions[-1][0] for solutions in found.all_recommended_xs]

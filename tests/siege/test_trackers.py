@@ -275,7 +275,7 @@ def test_tune_writes_to_the_trackers_of_the_study(tmp_path, workers, monkeypatch
         assert values == ({} if params["size"] == 3 else {"value": params["size"] ** 2})
     ((params, best, has_failed),) = notes.of("finish")
     assert (params, has_failed) == ({"size": 2}, False)
-    assert best["best/estimate"] == pytest.approx(4, rel=0.01)  # two workers: trials arrive in any order
+    assert best["best/estimate"] == pytest.approx(4, rel=0.05)  # two workers: trials arrive in any order
 
 
 def test_tune_goes_on_without_a_tracker_that_fails(tmp_path, monkeypatch, caplog):

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 from noregret.integrations.replay import Replay, is_hopeless
-from noregret.optimizer import Choice, Float, Int, Optimizer, axis_of, unexplored_from
+from noregret.optimizer import Choice, Float, Int, Observation, Optimizer, axis_of, unexplored_from
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.fronts import findings_of
 from noregret.tune.learning.repeats import target_of
@@ -147,11 +147,21 @@ def informed(study: Study, records: Sequence[Record], order: Sequence[int], repl
     by_number = {record.number: record for record in records}
     known = set(order)
     asked = (by_number[number].answers(study.constraints, study.weighs_costs) for number in order)
-    optimizer = (replay or replay_of(study))([answer for answers in asked for answer in answers])
+    optimizer = (replay or replay_of(study))([_at_least_0(study, answer) for answers in asked for answer in answers])
     for record in records:
         if record.number not in known:
             optimizer.expect(record.params, fidelity=record.fidelity)
     return optimizer
+
+
+def _at_least_0(study: Study, its: Observation) -> Observation:
+    """The answer with 0 in place of negative times and memory, which were stored before imports refused them."""
+    if study.possible is None or its.bound:
+        return its
+    if not study.objectives:
+        return its if its.value is None else its._replace(value=max(its.value, 0.0))
+    values = {name: max(value, 0.0) if name in study.possible else value for name, value in its.values.items()}
+    return its._replace(values=values)
 
 
 def replay_of(study: Study) -> Replay:
