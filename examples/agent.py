@@ -32,7 +32,7 @@ def show(mark: str, text: str) -> None:
 
 
 async def main(folder: str) -> None:
-    """Tune until told to stop or the budget is spent; compare with the baseline."""
+    """Tune until the answer is stop or the budget is spent, then compare."""
     words = ["-m", "noregret", "mcp", "--storage", f"sqlite:///{folder}/studies.db"]
     environment = dict(os.environ)
     server = StdioServerParameters(command=sys.executable, args=words, env=environment)
