@@ -109,24 +109,22 @@ def max_gain(kernel: Any, arms: Any, rounds: int, ridge: float, *, tolerance: fl
 
 def igp_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
     """Thm 3 of the kernelized-bandits paper; keywords as those of the algorithm."""
-    built = _built(kernelized_bandits.igp_ucb, kernel, rounds, constants, horizon=rounds)
-    return _by_optimism(built, rounds, arms, constants)
+    return _by_optimism(kernelized_bandits.igp_ucb, kernel, rounds, arms, constants, horizon=rounds)
 
 
 def gp_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
     """Thm 3 of Srinivas et al. (2012), for noise that is bounded by sqrt(ridge)."""
-    built = _built(kernelized_bandits.gp_ucb, kernel, rounds, constants, horizon=rounds)
-    return _by_optimism(built, rounds, arms, constants)
+    return _by_optimism(kernelized_bandits.gp_ucb, kernel, rounds, arms, constants, horizon=rounds)
 
 
 def ay_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
     """Whitehouse, Ramdas and Wu (2023)."""
-    return _by_optimism(_built(tighter_widths.ay_ucb, kernel, rounds, constants), rounds, arms, constants)
+    return _by_optimism(tighter_widths.ay_ucb, kernel, rounds, arms, constants)
 
 
 def amm_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
     """Flynn and Reeb (2025), AMM."""
-    return _by_optimism(_built(tighter_widths.amm_ucb, kernel, rounds, constants), rounds, arms, constants)
+    return _by_optimism(tighter_widths.amm_ucb, kernel, rounds, arms, constants)
 
 
 def dmm_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
@@ -136,7 +134,7 @@ def dmm_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
 
 def tgp_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
     """Thm 1 of the heavy-tails paper, with the width in use."""
-    return _by_optimism(_built(heavy_tails.tgp_ucb, kernel, rounds, constants), rounds, arms, constants)
+    return _by_optimism(heavy_tails.tgp_ucb, kernel, rounds, arms, constants)
 
 
 def ata_gp_ucb(kernel: Any, rounds: int, *, arms: Any, epsilon: float = 0.1, **constants: Any) -> Bound:
@@ -144,25 +142,23 @@ def ata_gp_ucb(kernel: Any, rounds: int, *, arms: Any, epsilon: float = 0.1, **c
 
     The proof of the theorem has a gap, so ``is_proved`` is False.
     """
-    built = _built(heavy_tails.ata_gp_ucb, kernel, rounds, constants, horizon=rounds, epsilon=epsilon)
-    return replace(_by_optimism(built, rounds, arms, constants, epsilon), is_proved=False)
+    further = {"horizon": rounds, "epsilon": epsilon}
+    return replace(_by_optimism(heavy_tails.ata_gp_ucb, kernel, rounds, arms, constants, **further), is_proved=False)
 
 
 def bkb(kernel: Any, rounds: int, *, arms: Any, epsilon: float = 0.5, **constants: Any) -> Bound:
     """Thm 2 of the BKB paper, for ``coins="fresh"``: variances are right up to a = (1 + epsilon) / (1 - epsilon)."""
-    built = _built(sketching.bkb, kernel, rounds, constants, horizon=rounds, epsilon=epsilon)
-    return _by_optimism(built, rounds, arms, constants, epsilon)
+    return _by_optimism(sketching.bkb, kernel, rounds, arms, constants, horizon=rounds, epsilon=epsilon)
 
 
 def bbkb(kernel: Any, rounds: int, *, arms: Any, epsilon: float = 0.5, **constants: Any) -> Bound:
     """Calandriello et al. (2020), for ``coins="fresh"`` and the width in use."""
-    built = _built(sketching.bbkb, kernel, rounds, constants, horizon=rounds, epsilon=epsilon)
-    return _by_optimism(built, rounds, arms, constants, epsilon)
+    return _by_optimism(sketching.bbkb, kernel, rounds, arms, constants, horizon=rounds, epsilon=epsilon)
 
 
 def mini_gp_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
     """Calandriello et al. (2022): while an arm is repeated no std shrinks by more than the factor ``growth``."""
-    return _by_optimism(_built(sketching.mini_gp_ucb, kernel, rounds, constants), rounds, arms, constants)
+    return _by_optimism(sketching.mini_gp_ucb, kernel, rounds, arms, constants)
 
 
 def gp_ts(kernel: Any, rounds: int, *, arms: Any, delta: float = 0.1, **constants: Any) -> Bound:
@@ -174,10 +170,8 @@ def gp_ts(kernel: Any, rounds: int, *, arms: Any, delta: float = 0.1, **constant
     built: Any = _built(kernelized_bandits.gp_ts, kernel, rounds, constants, horizon=rounds, delta=delta)
     worst = _Worst(built.model.kernel, arms, rounds, built.model.ridge)
     width, norm = built.rule.width(worst.belief()), built.rule.width.norm
-    spread, p = (
-        width * (1 + math.sqrt(2 * math.log(len(worst.arms) * rounds**2))),
-        1 / (4 * math.e * math.sqrt(math.pi)),
-    )
+    spread = width * (1 + math.sqrt(2 * math.log(len(worst.arms) * rounds**2)))
+    p = 1 / (4 * math.e * math.sqrt(math.pi))
     regret = 11 * spread / p * worst.sum_of_stds() + (2 * norm + 1) * math.pi**2 / 6
     regret += (4 * norm + 11) * spread / p * math.sqrt(2 * rounds * math.log(2 / delta))
     return worst.bound(regret, width, norm)
@@ -354,10 +348,11 @@ def _built(builder: Callable[..., Any], kernel: Any, rounds: int, constants: Map
 
 
 def _by_optimism(
-    algorithm: Any, rounds: int, arms: Any, constants: Mapping[str, Any], epsilon: float | None = None
+    builder: Callable[..., Any], kernel: Any, rounds: int, arms: Any, constants: Mapping[str, Any], **further: Any
 ) -> Bound:
     """2 beta_T times the sum of the stds that arms were chosen by."""
-    model, width = algorithm.model, algorithm.rule.width
+    algorithm = _built(builder, kernel, rounds, constants, **further)
+    model, width, epsilon = algorithm.model, algorithm.rule.width, further.get("epsilon")
     kernel = model.features.kernel if hasattr(model, "features") else model.kernel
     growth = math.sqrt(algorithm.growth or 1.0) if isinstance(algorithm, Batched) else 1.0
     worst = _Worst(as_kernel(kernel), arms, rounds, model.ridge, epsilon, growth)

@@ -140,7 +140,11 @@ def diagnose(rewards: Sequence[Any] | Mapping[Any, Any]) -> Diagnosis:
     The tails are compatible with a Gaussian.
     Suggestion: least squares, such as amm_ucb with noise = 0.496.
     """
-    arms = [_checked(name, values) for name, values in _items(rewards)]
+    if not isinstance(rewards, Mapping):
+        if len(rewards) and np.ndim(rewards[0]) == 0:
+            raise ValueError("rewards must be one array per arm, got numbers: pass [rewards] for a single arm")
+        rewards = dict(enumerate(rewards))
+    arms = [_checked(name, values) for name, values in rewards.items()]
     total = sum(map(len, arms))
     if total < FEWEST:
         raise ValueError(f"at least {FEWEST} rewards are needed, got {total}")
@@ -215,8 +219,14 @@ def read_rewards(
     found = _columns(table)
     if not found:
         raise ValueError(f"{os.fspath(path)} has no column of numbers: one column per arm is needed")
-    if not one_per_arm:
-        _check_alike(os.fspath(path), found)
+    settings = [name for name, values in found.items() if _repeats(values.tolist())]
+    if not one_per_arm and settings and len(settings) < len(found):
+        rewards = [name for name in found if name not in settings]
+        raise WhichColumn(
+            f"{os.fspath(path)}: which column is the value? {' and '.join(settings)} look{'s' * (len(settings) == 1)} "
+            f"like settings. Say --value {rewards[-1]}, or another one of {', '.join(found)}; or --arms if each column "
+            "holds the rewards of an arm"
+        )
     return found
 
 
@@ -246,17 +256,6 @@ def _columns(table: Mapping[str, list[str]]) -> dict[str, Floats]:
     return found
 
 
-def _check_alike(path: str, found: Mapping[str, Floats]) -> None:
-    settings = [name for name, values in found.items() if _repeats(values.tolist())]
-    if settings and len(settings) < len(found):
-        rewards = [name for name in found if name not in settings]
-        raise WhichColumn(
-            f"{path}: which column is the value? {' and '.join(settings)} look{'s' * (len(settings) == 1)} like "
-            f"settings. Say --value {rewards[-1]}, or another one of {', '.join(found)}; or --arms if each column "
-            "holds the rewards of an arm"
-        )
-
-
 def _repeats(cells: Sequence[Any]) -> bool:
     """True if a column looks like a parameter: few values, repeated many times."""
     return len(cells) >= 4 and 2 * len(set(cells)) <= len(cells)
@@ -283,14 +282,6 @@ def _numbers(cells: list[str]) -> Floats | None:
         return np.array(cells, dtype=float) if cells else None
     except ValueError:
         return None
-
-
-def _items(rewards: Any) -> list[tuple[Any, Any]]:
-    if isinstance(rewards, Mapping):
-        return list(rewards.items())
-    if len(rewards) and np.ndim(rewards[0]) == 0:
-        raise ValueError("rewards must be one array per arm, got numbers: pass [rewards] for a single arm")
-    return list(enumerate(rewards))
 
 
 def _checked(name: Any, values: Any) -> Floats:

@@ -128,7 +128,9 @@ def check_algorithm(algorithm: Algorithm, problem: World, *, rounds: int = 40) -
     policy = Policy(algorithm, problem.arms, rng=0)
     _play(policy, problem, rounds // 2)
     _check_bad_rewards(policy)
-    _leave_half_told(policy, problem)
+    asked, others = policy.ask(), np.setdiff1d(np.arange(len(problem.arms)), policy.ask())
+    some = np.append(asked[: asked.size // 2], others[:1])  # the round is unfinished: half of its arms, and another one
+    policy.tell(some, problem.rewards(some, np.random.default_rng(2)))
     loaded = _loaded(policy)
     _equal("a loaded policy must ask for the same arms", loaded.ask().tolist(), policy.ask().tolist())
     _same("a loaded policy must believe the same", loaded.belief, policy.belief)
@@ -254,9 +256,8 @@ def _check_misfit(belief: Posterior, pulls: Ints, rewards: Floats) -> None:
         mean, variance, misfit = belief.mean[arm], belief.std[arm] ** 2, belief.misfit
         belief.update(arm, reward)
         step = (reward - mean) ** 2 / (belief.ridge + variance)
-        _agree(
-            "a reward must add (reward - mean)^2 / (ridge + std^2) to the misfit", belief.misfit - misfit, step, 1e-6
-        )
+        what = "a reward must add (reward - mean)^2 / (ridge + std^2) to the misfit"
+        _agree(what, belief.misfit - misfit, step, 1e-6)
 
 
 def _check_repeats(model: Model, arms: Floats, names: tuple[str, ...]) -> None:
@@ -292,13 +293,6 @@ def _play(policy: Policy, problem: World, rounds: int, pieces: Pieces = lambda n
             policy.tell(arms[piece], rewards[piece])
         asked += arms.tolist()
     return asked
-
-
-def _leave_half_told(policy: Policy, problem: World) -> None:
-    """Leave a round unfinished: half of its arms reported, and one other arm."""
-    asked, others = policy.ask(), np.setdiff1d(np.arange(len(problem.arms)), policy.ask())
-    some = np.append(asked[: asked.size // 2], others[:1])
-    policy.tell(some, problem.rewards(some, np.random.default_rng(2)))
 
 
 def _check_asking_by_number(policy: Policy, problem: World, times: int) -> None:

@@ -23,7 +23,7 @@ from noregret import (
     run,
 )
 from noregret.decision.designs import Doubling, SquareRootLengths
-from noregret.decision.elimination import ShrinkingBox, Survival
+from noregret.decision.elimination import ShrinkingBox
 from noregret.decision.region import Region
 from noregret.problems import Gaussian, Problem
 
@@ -163,7 +163,7 @@ def test_nothing_is_planned_or_asked_for_beyond_the_horizon(space, build, horizo
 
 def test_the_pieces_of_a_box_share_what_is_left_before_the_horizon():
     pieces = [Region(Box([side])).surveyed(np.random.default_rng(0)) for side in ([0.0, 0.3], [0.7, 1.0])]
-    loop = ShrinkingBox(ExactGP(KERNEL, 0.2), RandomDesign(), Survival(Constant(1.0)), 50, Doubling(), True)
+    loop = ShrinkingBox(Elimination(ExactGP(KERNEL, 0.2), RandomDesign(), Constant(1.0), 50))
     plan = loop.plan(pieces, 16, 31, np.random.default_rng(0))
     assert ((plan < 0.5).sum(), (plan > 0.5).sum()) == (16, 15)
     assert len(loop.plan(pieces, 50, None, np.random.default_rng(0))) == 100

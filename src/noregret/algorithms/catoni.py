@@ -24,7 +24,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from noregret.algorithms.constants import check_constants, checks_constants
+from noregret.algorithms.constants import Checked, checks_constants
 from noregret.algorithms.domain_shrinking import FIRST_EPOCH, EpochWidth, epoch_plan
 from noregret.algorithms.heavy_tails import Tail
 from noregret.belief.catoni import CatoniGP
@@ -45,7 +45,7 @@ class EpochEvents:
 
 
 @dataclass(frozen=True)
-class CatoniWidth:
+class CatoniWidth(Checked):
     """sqrt(B^2 + c^2 / ridge), c = (v n^((1 - alpha) / 2))^(1/p) (p l / alpha)^(alpha / p), p = 1 + alpha, n rewards.
 
     l = ln(|D| / delta') is ``log_events``. For alpha = 1, c^2 = 2 v l. ``scale`` is on c.
@@ -55,9 +55,6 @@ class CatoniWidth:
     tail: Tail
     log_events: EpochEvents
     scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_constants(norm=self.norm, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         tail, p = self.tail, 1 + self.tail.alpha

@@ -20,6 +20,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import WRAPPER_ASSIGNMENTS, wraps
 from numbers import Real
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -127,10 +128,14 @@ ABSENT = ("horizon", "first_level", "size")
 """Constants that are optional for a run; for others None means that the builder chooses."""
 
 
-def check_constants(**constants: Any) -> None:
-    """Raise ValueError unless every constant has a valid value; the horizon and the ridge may be None."""
-    for name, value in constants.items():
-        check_constant(name, value, optional=name in ("horizon", "ridge"))
+@dataclass(frozen=True)
+class Checked:
+    """Base of widths and levels: those of their fields that have a condition are checked; None is valid if default."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if field.name in LIMITS:
+                check_constant(field.name, getattr(self, field.name), optional=field.default is None)
 
 
 def check_constant(name: str, value: Any, *, optional: bool = False) -> None:

@@ -28,7 +28,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from noregret.algorithms.constants import check_constants, checks_constants, ridge_of
+from noregret.algorithms.constants import Checked, checks_constants, ridge_of
 from noregret.algorithms.tighter_widths import AYWidth, ay_ucb
 from noregret.belief.drift import Discounted, Recent, Restarts, VaryingGP, Window
 from noregret.belief.exact import ExactGP
@@ -39,14 +39,11 @@ from noregret.decision.rules import UCB
 
 
 @dataclass(frozen=True)
-class BayesianWidth:
+class BayesianWidth(Checked):
     """sqrt(2 ln(N pi^2 t^2 / (3 delta))) for N arms in round t, times ``scale``: f is a draw from the prior."""
 
     delta: float
     scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_constants(delta=self.delta, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         coming = posterior.rounds + 1
@@ -62,10 +59,6 @@ class DriftWidth(AYWidth):
     """
 
     variation: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_constants(variation=self.variation)
 
     def __call__(self, posterior: Any) -> float:
         return super().__call__(posterior) + self.variation * math.sqrt(posterior.remembered / posterior.ridge)

@@ -34,7 +34,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from noregret.algorithms.constants import Constants, check_constants, checks_constants
+from noregret.algorithms.constants import Checked, Constants, checks_constants
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.box import Box
 from noregret.belief.exact import ExactGP
@@ -50,7 +50,7 @@ FIRST_EPOCH = 50
 
 
 @dataclass(frozen=True)
-class EpochWidth:
+class EpochWidth(Checked):
     """sqrt(B^2 + (2 R^2 / ridge) ln(|D| / delta')): for points chosen independently of their rewards.
 
     Eq. 5 has B + (R / sqrt(ridge)) sqrt(2 ln(|D| / delta')), up to sqrt(2) times as much. With weights
@@ -75,9 +75,6 @@ class EpochWidth:
     log_points: float | None = None
     scale: float = 1.0
     retest: int | None = None
-
-    def __post_init__(self) -> None:
-        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, horizon=self.horizon, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         noise = self.scale * self.noise * math.sqrt(2 / posterior.ridge * self.log_events(posterior))
@@ -283,10 +280,7 @@ def _setting(
         return Constant(norm), ridge or 0.0, 0.0
     if constants == "experiment":
         return Constant(scale), 0.2 if ridge is None else ridge, 0.0
-    width, tau = (
-        EpochWidth(norm, noise, delta, horizon, share, None, scale, retest),
-        noise**2 if ridge is None else ridge,
-    )
+    width, tau = EpochWidth(norm, noise, delta, horizon, share, None, scale, retest), ridge or noise**2
     return width, tau, width.slack(tau)
 
 

@@ -31,7 +31,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from noregret.algorithms.constants import Constants, check_constants, checks_constants
+from noregret.algorithms.constants import Checked, Constants, checks_constants
+from noregret.algorithms.sketching import oversampling_for
 from noregret.belief.estimators import TruncatedDirections
 from noregret.belief.exact import ExactGP
 from noregret.belief.features import Features
@@ -47,14 +48,11 @@ FeatureChoice = Literal["nystrom", "qff"] | Features
 
 
 @dataclass(frozen=True)
-class Tail:
+class Tail(Checked):
     """Moment bound E|y|^(1 + alpha) <= moment, and the powers of it in the widths and levels."""
 
     moment: float
     alpha: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_constants(moment=self.moment, alpha=self.alpha)
 
     @property
     def size(self) -> float:
@@ -81,7 +79,7 @@ class TGPLevel:
 
 
 @dataclass(frozen=True)
-class TGPWidth:
+class TGPWidth(Checked):
     """B + sqrt(2/ridge) b_t (1 + 2^(1/(2 (1 + alpha))) sqrt(gain + ln(1/delta) + 2 ln(1.29 (1 + log2 t)))).
 
     It holds at all rounds together and for every delta (docs/guarantees_details.md). ``form="paper"`` is the printed
@@ -96,9 +94,6 @@ class TGPWidth:
     constants: Constants = "theory"
     scale: float = 1.0
     form: Literal["tight", "paper"] = "tight"
-
-    def __post_init__(self) -> None:
-        check_constants(norm=self.norm, delta=self.delta, constants=self.constants, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         level = TGPLevel(self.tail)(posterior)
@@ -146,7 +141,7 @@ class ATALevel:
 
 
 @dataclass(frozen=True)
-class ATAWidth:
+class ATAWidth(Checked):
     """bias + factor sqrt(m / ridge) v^(1/(1 + alpha)) ln(2mT/delta)^(alpha/(1 + alpha)) t^e, e as in `ATALevel`.
 
     Lemma 1: the bias is B and the factor 4; Thm 4: the bias is B (1 + 1/sqrt(1 - eps)). Before the first reward the
@@ -158,9 +153,6 @@ class ATAWidth:
     log: LogEvents
     factor: float = 4.0
     scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_constants(bias=self.bias, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         if not posterior.rounds:
@@ -252,17 +244,14 @@ def choose_features(
     if oversampling is not None and features != "nystrom":
         raise ValueError(f"oversampling is for features='nystrom', got it with features={features!r}")
     if features == "qff":
-        return _quadrature(kernel, order, folded=constants == "theory")
+        if order is None and isinstance(kernel, SquaredExponential):
+            order = sufficient_order(float(np.min(kernel.lengthscale)), 1e-10)
+        squared: Any = kernel  # any other kernel is refused below
+        return QuadratureFourier(squared, order or 1, folded=constants == "theory")
     if features == "nystrom":
         q = oversampling or _oversampling(epsilon, delta, horizon, constants)
         return Nystrom(kernel, q, "each" if constants == "theory" else "once", root)
     return features
-
-
-def _quadrature(kernel: Any, order: int | None, folded: bool) -> QuadratureFourier:
-    if order is None and isinstance(kernel, SquaredExponential):
-        order = sufficient_order(float(np.min(kernel.lengthscale)), 1e-10)
-    return QuadratureFourier(kernel, order or 1, folded)  # raises for any other kernel
 
 
 def _oversampling(epsilon: float, delta: float, horizon: int | None, constants: Constants) -> float:
@@ -271,4 +260,4 @@ def _oversampling(epsilon: float, delta: float, horizon: int | None, constants: 
         return math.inf
     if constants == "experiment":
         return max(math.log(horizon), 1.0) / epsilon**2
-    return 6 * (1 + epsilon) / (1 - epsilon) * math.log(4 * horizon / delta) / epsilon**2
+    return oversampling_for(horizon, delta=delta, epsilon=epsilon)

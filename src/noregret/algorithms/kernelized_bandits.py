@@ -25,7 +25,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from noregret.algorithms.constants import Constants, check_constants, checks_constants
+from noregret.algorithms.constants import Checked, Constants, checks_constants
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import KernelLike, as_kernel
@@ -38,7 +38,7 @@ Gain = Literal["realised", "greedy", "rate"] | float | Schedule
 
 
 @dataclass(frozen=True)
-class IGPWidth:
+class IGPWidth(Checked):
     """B + R sqrt(2 (gamma_t + 1 + ln(1/delta))) (Thm 2 and Alg. 1); the noise part is multiplied by ``scale``.
 
     Thm 2 has ridge 1 + 2/T. For a ridge below 1 its proof needs R / sqrt(ridge) instead of R; ``corrected`` does this,
@@ -53,8 +53,8 @@ class IGPWidth:
     corrected: bool = True
 
     def __post_init__(self) -> None:
-        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
         convert_numbers(self, "gain")
+        super().__post_init__()
 
     def __call__(self, posterior: Posterior) -> float:
         noise = self.noise / math.sqrt(min(posterior.ridge, 1.0)) if self.corrected else self.noise
@@ -62,7 +62,7 @@ class IGPWidth:
 
 
 @dataclass(frozen=True)
-class SrinivasWidth:
+class SrinivasWidth(Checked):
     """sqrt(2 B^2 + 300 gamma_t ln^3((t + 1) / delta)) after t rewards; ``scale``^2 multiplies the second term."""
 
     norm: float
@@ -71,8 +71,8 @@ class SrinivasWidth:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_constants(norm=self.norm, delta=self.delta, scale=self.scale)
         convert_numbers(self, "gain")
+        super().__post_init__()
 
     def __call__(self, posterior: Posterior) -> float:
         noise = 300 * self.gain(posterior) * math.log((posterior.rounds + 1) / self.delta) ** 3

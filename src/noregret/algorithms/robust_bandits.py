@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from noregret.algorithms.constants import Constants, check_constants, checks_constants
+from noregret.algorithms.constants import Checked, Constants, checks_constants
 from noregret.algorithms.heavy_tails import FeatureChoice, Tail, choose_features
 from noregret.belief.estimators import ClippedResiduals, MedianOfMeans
 from noregret.belief.kernels import KernelLike
@@ -26,7 +26,7 @@ from noregret.decision.rules import UCB
 
 
 @dataclass(frozen=True)
-class MoMWidth:
+class MoMWidth(Checked):
     """bias + factor sqrt(k / ridge) (inner m v)^(1/(1 + alpha)) n^((1 - alpha)/(2 (1 + alpha))), n = t / k.
 
     MENU: the bias is 3 sqrt(k) B, the factor 3 and the inner one 9. Its bound is on the std of one of the k groups,
@@ -40,9 +40,6 @@ class MoMWidth:
     inner: float = 9.0
     scale: float = 1.0
 
-    def __post_init__(self) -> None:
-        check_constants(bias=self.bias, scale=self.scale)
-
     def __call__(self, posterior: Posterior) -> float:
         spread = self.tail.root(self.inner * posterior.rank) * self.tail.size
         spread *= self.tail.growth(posterior.rounds / self.groups) * math.sqrt(self.groups / posterior.ridge)
@@ -50,7 +47,7 @@ class MoMWidth:
 
 
 @dataclass(frozen=True)
-class HvtLevel:
+class HvtLevel(Checked):
     """tau_0 t^e, tau_0 = sqrt(2 kappa) ln(3T)^e / ln(2 T^2/delta)^(1/(1 + alpha)), e = (1 - alpha)/(2 (1 + alpha)).
 
     kappa = m ln(1 + T/m), for rewards in units of their own size. Without a horizon T is t.
@@ -69,7 +66,7 @@ class HvtLevel:
 
 
 @dataclass(frozen=True)
-class HvtWidth:
+class HvtWidth(Checked):
     """sqrt(2 + 4 B^2) + (107 / sqrt(ridge)) ln(2 T^2/delta) b_t, b_t the `HvtLevel`; ``scale`` multiplies the second.
 
     ``constants="experiment"``: B + sqrt(2 (gain + ln(1/delta)) / ridge) t^((1 - alpha)/(2 (1 + alpha))), the
@@ -80,9 +77,6 @@ class HvtWidth:
     level: HvtLevel
     constants: Constants = "theory"
     scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_constants(norm=self.norm, delta=self.level.delta, constants=self.constants, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         level, rounds = self.level, max(posterior.rounds, 1)

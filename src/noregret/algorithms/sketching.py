@@ -36,8 +36,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from noregret.algorithms.constants import Constants, check_constants, checks_constants, ridge_of
-from noregret.algorithms.tighter_widths import AYWidth
+from noregret.algorithms.constants import Checked, Constants, checks_constants, ridge_of
+from noregret.algorithms.tighter_widths import AYWidth, SubGaussian
 from noregret.belief.exact import ExactGP
 from noregret.belief.features.nystrom import Coins, Counting, Nystrom
 from noregret.belief.kernels import KernelLike, as_kernel
@@ -50,7 +50,7 @@ from noregret.decision.schedules import Schedule
 
 
 @dataclass(frozen=True)
-class BKBWidth:
+class BKBWidth(Checked):
     """(1 + 1/sqrt(1 - eps)) F + (xi / sqrt(ridge)) sqrt(L + 2 ln(1/delta)), L >= ln det(I + K_t / ridge) (Thm 2).
 
     L is a times the smaller of d_eff (1 + ln(1 + t/ridge)) and the sum over pulls of ln(1 + s^2/ridge), s before each.
@@ -66,10 +66,6 @@ class BKBWidth:
     epsilon: float
     scale: float = 1.0
 
-    def __post_init__(self) -> None:
-        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
-        check_constants(epsilon=self.epsilon)
-
     def __call__(self, posterior: Any) -> float:
         log = 1 + math.log1p(posterior.rounds / posterior.ridge)
         log_det = accuracy(self.epsilon) * min(posterior.effective_dimension * log, 2 * posterior.claimed_gain)
@@ -78,16 +74,8 @@ class BKBWidth:
 
 
 @dataclass(frozen=True)
-class PlainBKBWidth:
+class PlainBKBWidth(SubGaussian):
     """F + (xi / sqrt(ridge)) sqrt(ln(t) d_eff + ln(1/delta)), of the authors' experiments: a heuristic."""
-
-    norm: float
-    noise: float
-    delta: float
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         confidence = math.log(max(posterior.rounds, 1)) * posterior.effective_dimension + math.log(1 / self.delta)
@@ -95,7 +83,7 @@ class PlainBKBWidth:
 
 
 @dataclass(frozen=True)
-class BBKBWidth:
+class BBKBWidth(Checked):
     """F + (xi / sqrt(ridge)) sqrt(C L + ln(1/delta)), L the sum over pulls of ln(1 + s^2/ridge), s before their batch.
 
     With ``epsilon`` it is instead sqrt(C) times the width that holds at the start of a batch,
@@ -109,9 +97,6 @@ class BBKBWidth:
     growth: float
     epsilon: float | None = None
     scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
 
     def __call__(self, posterior: Any) -> float:
         total, noise = 2 * posterior.claimed_gain, self.scale * self.noise / math.sqrt(posterior.ridge)
@@ -279,19 +264,16 @@ def _sketch(
     constants: Constants,
 ) -> SparseGP:
     """Nystrom features with the theorem's q and counting, or the authors' (Section 5), unless q is given."""
-    ridge = ridge_of(noise, ridge)
     if oversampling is None and constants == "theory":
         if horizon is None:
             raise ValueError("the theorem's oversampling depends on the horizon: pass horizon=, or oversampling=")
-        oversampling = oversampling_for(horizon, delta=delta / 2, epsilon=epsilon)
-        features = Nystrom(
-            kernel, oversampling, root="cholesky", coins=coins, horizon=horizon, rise=oversampling_rise(epsilon)
-        )
-        return SparseGP(features, ridge)
-    counting: Counting = "each" if constants == "theory" else "sum"
-    q = 5.0 if oversampling is None else oversampling
-    features = Nystrom(kernel, q, counting, root="cholesky", coins=coins)
-    return SparseGP(features, ridge)
+        q, rise = oversampling_for(horizon, delta=delta / 2, epsilon=epsilon), oversampling_rise(epsilon)
+        features = Nystrom(kernel, q, root="cholesky", coins=coins, horizon=horizon, rise=rise)
+    else:
+        counting: Counting = "each" if constants == "theory" else "sum"
+        q = 5.0 if oversampling is None else oversampling
+        features = Nystrom(kernel, q, counting, root="cholesky", coins=coins)
+    return SparseGP(features, ridge_of(noise, ridge))
 
 
 def _width(norm: float, noise: float, delta: float, epsilon: float, constants: Constants, scale: float) -> Schedule:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from noregret.algorithms.constants import check_constants, checks_constants
+from noregret.algorithms.constants import Checked, checks_constants
 from noregret.belief.arrays import namespace
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import KernelLike, as_kernel
@@ -32,16 +32,18 @@ from noregret.decision.rules import UCB
 
 
 @dataclass(frozen=True)
-class AYWidth:
-    """B + (R / sqrt(ridge)) sqrt(2 (gain + ln(1/delta))); the noise part is multiplied by ``scale``."""
+class SubGaussian(Checked):
+    """Constants of a band for R-sub-Gaussian noise; R is multiplied by ``scale``."""
 
     norm: float
     noise: float
     delta: float
     scale: float = 1.0
 
-    def __post_init__(self) -> None:
-        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
+
+@dataclass(frozen=True)
+class AYWidth(SubGaussian):
+    """B + (R / sqrt(ridge)) sqrt(2 (gain + ln(1/delta))); the noise part is multiplied by ``scale``."""
 
     def __call__(self, posterior: Posterior) -> float:
         confidence = 2 * (posterior.information_gain + math.log(1 / self.delta))
@@ -49,16 +51,8 @@ class AYWidth:
 
 
 @dataclass(frozen=True)
-class AMMWidth:
+class AMMWidth(SubGaussian):
     """sqrt(B^2 + (R^2 / ridge) 2 (gain + ln(1/delta))): never wider than AY; R is multiplied by ``scale``."""
-
-    norm: float
-    noise: float
-    delta: float
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         confidence = 2 * (posterior.information_gain + math.log(1 / self.delta))
@@ -66,21 +60,13 @@ class AMMWidth:
 
 
 @dataclass(frozen=True)
-class DMM:
+class DMM(SubGaussian):
     """Tightest of the bounds for several ridges a, from a `RidgeFamily` whose first ridge is a0.
 
     With Q = q(a0) + 2 R^2 (gain + ln(1/delta)) at a0, the upper bound is the least over a of
     mean_a + sqrt((Q + a B^2 - q(a)) / a) std_a, and the lower bound likewise. If Q + a B^2 < q(a), no function of norm
     B fits the rewards: arms are then chosen by their means, and the lower bounds lie above the upper ones.
     """
-
-    norm: float
-    noise: float
-    delta: float
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
 
     def __call__(self, posterior: Any, rng: Rng) -> Floats:
         return self._bounds(posterior, 0.0)[1]
@@ -96,8 +82,7 @@ class DMM:
         budget = first.ridge * first.misfit + (self.scale * self.noise) ** 2 * confidence
         lower, upper = [], []
         for member in posterior.members.values():
-            spare = budget / member.ridge + self.norm**2 - member.misfit
-            spare = max(least, spare)
+            spare = max(least, budget / member.ridge + self.norm**2 - member.misfit)
             half_width = math.copysign(math.sqrt(abs(spare)), spare) * member.std
             lower.append(member.mean - half_width)
             upper.append(member.mean + half_width)

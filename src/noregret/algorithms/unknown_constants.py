@@ -116,9 +116,8 @@ class ShrinkingLadder:
     norm_power: float
 
     def __call__(self, rounds: int, dimension: int) -> tuple[Rung, ...]:
-        shrunk, grown = (
-            _steps(power * math.log(max(rounds, 1))) for power in (self.lengthscale_power, self.norm_power)
-        )
+        log = math.log(max(rounds, 1))
+        shrunk, grown = _steps(self.lengthscale_power * log), _steps(self.norm_power * log)
         rungs = replace(self.rungs, delta=6 * self.rungs.delta / (math.pi * (shrunk + 1)) ** 2)
         log_growth = math.log(STEP) * (grown + shrunk * dimension)
         return (rungs.at(STEP**shrunk, math.exp(min(log_growth, LARGEST))),)

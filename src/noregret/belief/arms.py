@@ -1,4 +1,4 @@
-"""Checks of arms and points. Arms stay where they are: in NumPy, on a device or on a cluster."""
+"""Checks of arms, points and their rewards. Arms stay where they are: in NumPy, on a device or on a cluster."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from noregret.belief.arrays import float64_tensor, is_tensor, namespace, numpy_of
+from noregret.belief.arrays import float64_tensor, is_tensor, namespace, numpy_of, rows
 from noregret.belief.cluster.blocks import Blocks, as_blocks, is_dask
-from noregret.belief.posterior import Floats
+from noregret.belief.posterior import Copyable, Floats, Ints, Posterior, as_pulls
+from noregret.belief.pulls import arms_of
 
 
 def as_arms(arms: Any, first: int = 0) -> Any:
@@ -38,3 +39,35 @@ def as_points(points: Any, dimension: int) -> Floats:
     if array.shape[1] != dimension:
         raise ValueError(f"points must have {dimension} columns like the arms, got {array.shape[1]}")
     return array
+
+
+class LearnsPoints(Copyable):
+    """Part of a posterior that learns rewards of arms and of other points in one way, in the method ``_take``."""
+
+    def update(self: Any, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
+        places, values, factors = as_pulls(arms, rewards, noise, len(self.arms), self.largest_reward)
+        factors = np.ones(places.size) if factors is None else factors
+        self._take(places, rows(self.arms, places), values, factors, numpy_of(self.std[places]))
+
+    def learn(self: Any, points: Any, rewards: Any = None, noise: Any = None) -> None:
+        points = as_points(points, self.arms.shape[1])
+        _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
+        factors = np.ones(len(points)) if factors is None else factors
+        std = numpy_of(self.predict(points)[1])
+        self._take(arms_of(self.arms, points), points, values, factors, std)
+
+    def _take(self, arms: Ints, points: Floats, values: Floats | None, factors: Floats, std: Floats) -> None:
+        """Learn values of these points, None to change the variance only.
+
+        Each, (n,), has the index of the arm that equals it, -1 if there is none, a factor on its ridge, and the std
+        before.
+        """
+        raise NotImplementedError
+
+
+def learn_at(belief: Posterior, arms: Ints, points: Floats, values: Any, noise: Any) -> None:
+    """Update a belief with values of points, (n,); ``arms`` are their indices, -1 for points that are not arms."""
+    if (arms >= 0).all():
+        belief.update(arms, values, noise=noise)
+    else:
+        belief.learn(points, values, noise)

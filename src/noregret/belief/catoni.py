@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -29,7 +29,7 @@ from noregret.belief.arrays import is_tensor
 from noregret.belief.exact import ExactGP, ExactPosterior
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import Floats, Ints, Rng
+from noregret.belief.posterior import Floats, Ints, Rng, set_fields
 
 PIECE = 1 << 21
 """Numbers psi(theta a_t y_t) that are computed at once, so that memory is bounded."""
@@ -74,17 +74,10 @@ class CatoniGP:
     ) -> None:
         if not (math.isfinite(ridge) and ridge > 0):
             raise ValueError(f"ridge must be positive, got {ridge}")
-        for name, value in {
-            "kernel": as_kernel(kernel),
-            "ridge": float(ridge),
-            "moment": float(moment),
-            "alpha": float(alpha),
-            "log_events": log_events,
-        }.items():
-            object.__setattr__(self, name, value)
+        set_fields(self, kernel=as_kernel(kernel), ridge=float(ridge), moment=float(moment), alpha=float(alpha))
+        set_fields(self, log_events=log_events)
 
     def prior(self, arms: Any, rng: Rng | None = None) -> CatoniPosterior:
-        """Belief about f on these (N, d) arms before any reward."""
         arms = as_arms(arms)
         if not isinstance(arms, np.ndarray):
             given = "a tensor: pass arms.cpu().numpy()" if is_tensor(arms) else "arms on a cluster"
@@ -99,6 +92,8 @@ class CatoniPosterior(ExactPosterior):
     after a reward. Rewards of any finite size are accepted.
     """
 
+    OWN = ("_conditioning", "_told")
+
     def __init__(self, model: CatoniGP, arms: Floats) -> None:
         super().__init__(ExactGP(model.kernel, model.ridge), arms)
         self._catoni = model
@@ -107,7 +102,6 @@ class CatoniPosterior(ExactPosterior):
 
     @property
     def largest_reward(self) -> float:
-        """Largest accepted size of a reward."""
         return math.inf
 
     @property
@@ -118,22 +112,13 @@ class CatoniPosterior(ExactPosterior):
         return self._mean
 
     def predict(self, points: Any) -> tuple[Floats, Floats]:
-        """Mean and std, each (n,), at any (n, d) points."""
         points = as_arms(points)
         return self._estimate(points), super().predict(points)[1]
 
     def sample(self, rng: Rng, among: int | None = None) -> Floats:
-        """Joint draw on all arms, (N,), or its part on these if they are a part of ``among`` arms."""
         return np.asarray(self.mean + super().sample(rng, among) - super().mean)
 
-    def copy(self) -> Self:
-        """Return an independent posterior with the same knowledge."""
-        twin = super().copy()
-        twin._told = list(self._told)
-        return twin
-
     def at(self, arms: Any) -> Any:
-        """Return the same knowledge about other (N, d) arms."""
         other = super().at(arms)
         other._told, other._mean = list(self._told), None
         return other

@@ -5,18 +5,16 @@ M. Altamirano, F.-X. Briol, J. Knoblauch. Robust and conjugate Gaussian process 
 
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from noregret.belief.arms import as_points
-from noregret.belief.arrays import numpy_of
+from noregret.belief.arms import LearnsPoints, learn_at
 from noregret.belief.exact import ExactGP, ExactPosterior
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
-from noregret.belief.posterior import HUGE, Rng, as_pulls
+from noregret.belief.posterior import HUGE, Floats, Ints, Rng, set_fields
 
 FARTHEST = 1e60
 """Largest excess u: beyond it a reward has no weight anyway, and a product of two ridges would overflow."""
@@ -62,9 +60,8 @@ class ConjugateGP:
                 raise ValueError(f"{name} must be positive, got {value}")
         if not threshold >= 0:
             raise ValueError(f"threshold must be at least 0, got {threshold}")
-        object.__setattr__(self, "kernel", as_kernel(kernel))
-        for name, value in {"ridge": ridge, "threshold": threshold, "softness": softness}.items():
-            object.__setattr__(self, name, float(value))
+        set_fields(self, kernel=as_kernel(kernel))
+        set_fields(self, ridge=float(ridge), threshold=float(threshold), softness=float(softness))
 
     def prior(self, arms: Any, rng: Rng | None = None) -> ConjugatePosterior:
         """Belief about f on these (N, d) arms before any reward."""
@@ -79,9 +76,10 @@ class ConjugateGP:
         return reward - ridge * slope, 1 + excess**2
 
 
-class ConjugatePosterior:
+class ConjugatePosterior(LearnsPoints):
     """Belief of `ConjugateGP`: an exact posterior that learns rewards one by one, each with its own ridge."""
 
+    OWN = ("_exact",)
     largest_reward = math.inf
 
     def __init__(self, model: ConjugateGP, exact: ExactPosterior) -> None:
@@ -92,45 +90,20 @@ class ConjugatePosterior:
             raise AttributeError(name)
         return getattr(self._exact, name)
 
-    def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
-        """Update with rewards in this order; None changes the variance only; ``noise`` scales each one's ridge."""
-        if rewards is None:
-            self._exact.update(arms, noise=noise)
+    def _take(self, arms: Ints, points: Floats, values: Floats | None, factors: Floats, std: Floats) -> None:
+        exact = self._exact
+        if values is None:
+            learn_at(exact, arms, points, None, factors)
             return
-        pulls, values, factors = as_pulls(arms, rewards, noise, len(self._exact.arms), self.largest_reward)
-        assert values is not None
-        factors = np.ones(pulls.size) if factors is None else factors
-        claimed = 0.5 * float(np.log1p(numpy_of(self._exact.std[pulls]) ** 2 / (self._exact.ridge * factors)).sum())
-        for arm, reward, factor in zip(pulls, np.clip(values, -HUGE, HUGE), factors.tolist(), strict=True):
-            mean, std, ridge = float(self._exact.mean[arm]), float(self._exact.std[arm]), self._exact.ridge * factor
-            value, weight = self._model.observation(float(reward), mean, std, ridge)
-            self._exact.update(arm, value, noise=factor * weight)
-        self.claimed_gain += claimed
-
-    def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
-        """Update with rewards of any (n, d) points in this order; None changes the variance only."""
-        if rewards is None:
-            self._exact.learn(points, noise=noise)
-            return
-        points = as_points(points, self._exact.arms.shape[1])
-        _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
-        assert values is not None
-        factors = np.ones(len(points)) if factors is None else factors
-        claimed = 0.5 * float(np.log1p(self._exact.predict(points)[1] ** 2 / (self._exact.ridge * factors)).sum())
-        for point, reward, factor in zip(points, np.clip(values, -HUGE, HUGE), factors.tolist(), strict=True):
-            (mean,), (std,) = self._exact.predict(point[None])
-            value, weight = self._model.observation(float(reward), float(mean), float(std), self._exact.ridge * factor)
-            self._exact.learn(point, value, factor * weight)
+        claimed = 0.5 * float(np.log1p(std**2 / (exact.ridge * factors)).sum())
+        for i, reward in enumerate(np.clip(values, -HUGE, HUGE).tolist()):
+            arm, point, factor = arms[i : i + 1], points[i : i + 1], float(factors[i])
+            (mean,), (std,) = (exact.mean[arm], exact.std[arm]) if arm >= 0 else exact.predict(point)
+            value, weight = self._model.observation(reward, float(mean), float(std), exact.ridge * factor)
+            learn_at(exact, arm, point, value, factor * weight)
         self.claimed_gain += claimed
 
     def at(self, arms: Any) -> ConjugatePosterior:
-        """Return the same knowledge about other (N, d) arms."""
         other = ConjugatePosterior(self._model, self._exact.at(arms))
         other.claimed_gain = self.claimed_gain
         return other
-
-    def copy(self) -> Self:
-        """Return an independent posterior with the same knowledge."""
-        twin = copy.copy(self)
-        twin._exact = self._exact.copy()
-        return twin

@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from operator import attrgetter
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from noregret.belief.arms import as_arms, as_points
+from noregret.belief.arms import LearnsPoints, as_arms, learn_at
 from noregret.belief.arrays import Array, beside, numpy_of, root_of_positive
 from noregret.belief.cluster.belief import BlockPosterior
 from noregret.belief.cluster.blocks import Blocks
@@ -19,7 +20,7 @@ from noregret.belief.numerics.columns import COLUMNS_KEPT, KernelColumns
 from noregret.belief.numerics.draws import CovarianceRoot
 from noregret.belief.numerics.factor import Columns, Factor
 from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import HUGE, Floats, Ints, Model, Posterior, Rng, Slot, as_pulls
+from noregret.belief.posterior import HUGE, Floats, Ints, Model, Posterior, Rng, Slot, set_fields
 from noregret.belief.pulls import arms_of
 
 TINY = 1e-8
@@ -31,11 +32,9 @@ class Memory(Protocol):
 
     def kept(self, rounds: int) -> int:
         """Number of the last rewards that count, out of ``rounds``."""
-        ...
 
     def noise(self, ages: Ints) -> Floats | None:
         """Factor on the ridge of rewards of these ages, (n,), 0 for the last one; None if all factors are always 1."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -161,28 +160,20 @@ class _Log(NamedTuple):
     noise: Floats
     """Factor on the ridge of each, (n,)."""
 
-    def with_last(self, new: _Log, kept: int) -> _Log:
-        """Last ``kept`` rewards, including the new ones."""
-        first = len(self.rewards) + len(new.rewards) - kept
-        return _Log(*(np.concatenate(pair)[first:] for pair in zip(self, new, strict=True)))
-
     def teach(self, belief: Posterior) -> None:
         """Update a belief with these rewards."""
-        if not len(self.rewards):
-            return
-        noise = None if (self.noise == 1).all() else self.noise
-        if (self.arms >= 0).all():
-            belief.update(self.arms, self.rewards, noise=noise)
-        else:
-            belief.learn(self.points, self.rewards, noise)
+        if len(self.rewards):
+            learn_at(belief, self.arms, self.points, self.rewards, None if (self.noise == 1).all() else self.noise)
 
 
-class RecentPosterior:
+class RecentPosterior(LearnsPoints):
     """Belief of `Recent`: the posterior of its model given the remembered rewards.
 
     ``rounds`` and ``claimed_gain`` count all rewards; all else comes from the model's posterior. An update without
     rewards lasts until a reward causes a recomputation.
     """
+
+    OWN = ("_recent",)
 
     def __init__(self, memory: Memory, blank: Posterior) -> None:
         self._memory, self._blank, self._recent = memory, blank, blank.copy()
@@ -204,31 +195,7 @@ class RecentPosterior:
         """Points of the rewards that count at present, (n, d)."""
         return self._log.points
 
-    def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
-        """Update with one or many rewards; None changes the variance only; ``noise`` scales each ridge."""
-        if rewards is None:
-            self._recent.update(arms, noise=noise)
-            return
-        places, values, factors = as_pulls(arms, rewards, noise, len(self._blank.arms), self.largest_reward)
-        assert values is not None
-        factors = np.ones(places.size) if factors is None else factors
-        std = numpy_of(self.std[places])
-        self._take(_Log(np.asarray(numpy_of(self._blank.arms[places])), places, values, factors), std)
-
-    def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
-        """Update with rewards of any (n, d) points; None changes the variance only; ``noise`` scales each ridge."""
-        if rewards is None:
-            self._recent.learn(points, noise=noise)
-            return
-        points = as_points(points, self._blank.arms.shape[1])
-        _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
-        assert values is not None
-        factors = np.ones(len(points)) if factors is None else factors
-        std = numpy_of(self.predict(points)[1])
-        self._take(_Log(points, arms_of(self._blank.arms, points), values, factors), std)
-
     def at(self, arms: Any) -> Any:
-        """Return the same knowledge about other (N, d) arms."""
         arms = as_arms(arms)
         if isinstance(arms, Blocks):
             return BlockPosterior(self.at(arms.first), arms, self.points)
@@ -237,16 +204,15 @@ class RecentPosterior:
         other._log = self._log._replace(arms=arms_of(other._blank.arms, self._log.points))
         return other
 
-    def copy(self) -> Self:
-        """Return an independent posterior with the same knowledge."""
-        twin = copy.copy(self)
-        twin._recent = self._recent.copy()
-        return twin
-
-    def _take(self, new: _Log, std: Floats) -> None:
-        """Learn new rewards of points that had this std before, and forget the oldest."""
+    def _take(self, arms: Ints, points: Floats, values: Floats | None, factors: Floats, std: Floats) -> None:
+        """Learn new rewards, and forget the oldest."""
+        if values is None:
+            learn_at(self._recent, arms, points, None, factors)
+            return
+        new = _Log(points, arms, values, factors)
         rounds = self.rounds + len(new.rewards)
-        log = self._log.with_last(new, self._memory.kept(rounds))
+        first = self.remembered + len(new.rewards) - self._memory.kept(rounds)
+        log = _Log(*(np.concatenate(pair)[first:] for pair in zip(self._log, new, strict=True)))
         claimed = 0.5 * float(np.log1p(std**2 / (self.ridge * new.noise)).sum())
         ages = np.arange(len(log.rewards))[::-1]
         older = self._memory.noise(ages)
@@ -267,7 +233,6 @@ class DiscountedPosterior(ModelSet):
 
     @property
     def mean(self) -> Floats:
-        """Posterior mean of every arm, (N,)."""
         mean: Floats = self.members["mean"].mean
         return mean
 
@@ -278,16 +243,13 @@ class DiscountedPosterior(ModelSet):
         return misfit
 
     def predict(self, points: Floats) -> tuple[Floats, Floats]:
-        """Mean and std, each (n,), at any (n, d) points."""
         return self.members["mean"].predict(points)[0], self.members["std"].predict(points)[1]
 
     def sample(self, rng: Rng) -> Floats:
-        """Draw one function with this mean and covariance, jointly on all arms, (N,)."""
         draw: Floats = self.mean + (self.members["std"].sample(rng) - self.members["std"].mean)
         return draw
 
     def at(self, arms: Any) -> Any:
-        """Return the same knowledge about other (N, d) arms."""
         arms = as_arms(arms)
         if isinstance(arms, Blocks):
             return BlockPosterior(self.at(arms.first), arms, self.members["mean"].points)
@@ -331,9 +293,7 @@ class VaryingGP:
             raise ValueError(f"ridge must be positive, got {ridge}")
         if not 0 < rate < 1:
             raise ValueError(f"rate must be in (0, 1), got {rate}")
-        object.__setattr__(self, "kernel", as_kernel(kernel))
-        object.__setattr__(self, "ridge", float(ridge))
-        object.__setattr__(self, "rate", float(rate))
+        set_fields(self, kernel=as_kernel(kernel), ridge=float(ridge), rate=float(rate))
 
     @property
     def memory(self) -> int:
@@ -343,9 +303,9 @@ class VaryingGP:
     def prior(self, arms: Any, rng: Rng | None = None) -> Any:
         """Belief about f on these (N, d) arms before any reward."""
         arms = as_arms(arms)
-        return (
-            BlockPosterior(self.prior(arms.first), arms) if isinstance(arms, Blocks) else VaryingPosterior(self, arms)
-        )
+        if isinstance(arms, Blocks):
+            return BlockPosterior(self.prior(arms.first), arms)
+        return VaryingPosterior(self, arms)
 
 
 class Seen(NamedTuple):
@@ -361,22 +321,19 @@ class Seen(NamedTuple):
     rounds: Floats
     """Round of each, (r,)."""
 
-    def and_one(self, *observation: Any) -> Seen:
-        """Return a copy with one more observation."""
-        return Seen(*(np.concatenate([old, np.asarray(new)[None]]) for old, new in zip(self, observation, strict=True)))
 
-    def last(self, count: int) -> Seen:
-        """Return the last ``count`` observations."""
-        return Seen._make(each[-count:] for each in self)
-
-
-class VaryingPosterior:
+class VaryingPosterior(LearnsPoints):
     """Belief of `VaryingGP` (see `noregret.belief.posterior.Posterior` for the contract).
 
     Mean, std and covariance are those of the coming round; gain and misfit are those of the remembered observations.
     """
 
+    OWN = ("_columns", "_factor")
     largest_reward = HUGE
+    mean = property(attrgetter("_factor.mean"))
+    information_gain = property(attrgetter("_factor.gain"))
+    misfit = property(attrgetter("_factor.misfit"))
+    rank = property(attrgetter("_factor.rows"))
 
     def __init__(self, model: VaryingGP, arms: Floats) -> None:
         self._model, self.arms, self.ridge = model, arms, model.ridge
@@ -387,24 +344,8 @@ class VaryingPosterior:
         self.rounds, self.claimed_gain = 0, 0.0
 
     @property
-    def mean(self) -> Array:
-        """Posterior mean of every arm, (N,)."""
-        return self._factor.mean
-
-    @property
     def std(self) -> Array:
-        """Posterior standard deviation of every arm, (N,)."""
         return root_of_positive(self._factor.variance)
-
-    @property
-    def information_gain(self) -> float:
-        """Realised gain of the remembered observations, 1/2 ln det(I + K / ridge) with time in the kernel."""
-        return self._factor.gain
-
-    @property
-    def misfit(self) -> float:
-        """Y' (K + ridge I)^-1 y of the remembered observations, with time in the kernel."""
-        return self._factor.misfit
 
     @property
     def effective_dimension(self) -> float:
@@ -412,29 +353,11 @@ class VaryingPosterior:
         return float((self.predict(self._seen.points)[1] ** 2 / self._seen.noise).sum()) if self.rank else 0.0
 
     @property
-    def rank(self) -> int:
-        """Number of remembered observations."""
-        return self._factor.rows
-
-    @property
     def pulled(self) -> Ints:
         """Distinct arms among the remembered observations, in the order of first pulls."""
         return np.array(list(dict.fromkeys(self._seen.arms[self._seen.arms >= 0].tolist())), np.intp)
 
-    def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
-        """Update with rewards, each of its own round; None changes the variance only, in the present round."""
-        places, values, factors = as_pulls(arms, rewards, noise, len(self.arms), self.largest_reward)
-        points, std = np.asarray(numpy_of(self.arms[places])), numpy_of(self.std[places])
-        self._take(places, points, values, factors, std)
-
-    def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
-        """Update with rewards of any (n, d) points, each of its own round; None changes the variance only."""
-        points = as_points(points, self.arms.shape[1])
-        _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
-        self._take(arms_of(self.arms, points), points, values, factors, self.predict(points)[1])
-
     def predict(self, points: Any) -> tuple[Floats, Floats]:
-        """Mean and std in the coming round, each (n,), at any (n, d) points."""
         points = as_arms(points)
         prior = self._model.kernel.diag(points)
         if not self.rank:
@@ -450,7 +373,6 @@ class VaryingPosterior:
         return self.mean + beside(self.mean, draw)
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
-        """Posterior covariance of some arms with others in the coming round, (n,), (m,) -> (n, m)."""
         prior = self._model.kernel(numpy_of(self.arms[first]), numpy_of(self.arms[second]))
         return prior - self._factor.explained_covariance(first, second)
 
@@ -467,15 +389,9 @@ class VaryingPosterior:
             other._factor = self._factor.moved(other._columns.variance, other._columns_of(other._seen), -1)
         return other
 
-    def copy(self) -> Self:
-        """Return an independent posterior with the same knowledge."""
-        twin = copy.copy(self)
-        twin._columns, twin._factor = self._columns.copy(), self._factor.copy()
-        return twin
-
-    def _take(self, arms: Ints, points: Floats, values: Floats | None, factors: Floats | None, std: Floats) -> None:
-        """Learn observations of points that had this std before; each given value ends a round."""
-        ridges = self.ridge * (np.ones(arms.size) if factors is None else factors)
+    def _take(self, arms: Ints, points: Floats, values: Floats | None, factors: Floats, std: Floats) -> None:
+        """Learn observations; each given value ends a round."""
+        ridges = self.ridge * factors
         for i, arm in enumerate(arms.tolist()):
             with threads_for((self.rank + 1) * len(self.arms)):
                 value = float(self.predict(points[i : i + 1])[0][0]) if values is None else float(values[i])
@@ -483,7 +399,8 @@ class VaryingPosterior:
                 if values is not None:
                     self.rounds += 1
                     self._factor.fade(math.sqrt(1 - self._model.rate))
-            self._forget()
+            if self.rank >= 2 * self._model.memory:
+                self._drop_older_half()
         if values is not None:
             self.claimed_gain += 0.5 * float(np.log1p(std**2 / ridges).sum())
 
@@ -507,17 +424,14 @@ class VaryingPosterior:
             )
         if not done:
             raise ValueError(f"ridge must be larger than rounding errors, got {self.ridge}: pass a larger one")
-        self._seen = self._seen.and_one(point, arm, value, ridge, self.rounds)
+        new = point, arm, value, ridge, self.rounds
+        self._seen = Seen(
+            *(np.concatenate([old, np.asarray(one)[None]]) for old, one in zip(self._seen, new, strict=True))
+        )
 
-    def _forget(self) -> None:
-        """Drop the older half of the observations when there are 2 W."""
-        kept = self._model.memory
-        if self.rank >= 2 * kept:
-            self._refactor(self._seen.last(kept))
-
-    def _refactor(self, seen: Seen) -> None:
-        """Replace all observations by these."""
-        rows, apart = len(seen.values), np.abs(seen.rounds[:, None] - seen.rounds)
+    def _drop_older_half(self) -> None:
+        rows, seen = self._model.memory, Seen._make(each[-self._model.memory :] for each in self._seen)
+        apart = np.abs(seen.rounds[:, None] - seen.rounds)
         with threads_for(rows**2 * (rows + len(self.arms))):
             inner = self._model.kernel(seen.points, seen.points) * (1 - self._model.rate) ** (0.5 * apart)
             columns = self._columns_of(seen)

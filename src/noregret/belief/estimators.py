@@ -28,7 +28,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from noregret.belief.numerics.linalg import enlarged, solve_lower
-from noregret.belief.posterior import Floats, Ints, Posterior, Schedule, convert_numbers
+from noregret.belief.posterior import Copyable, Floats, Ints, Posterior, Schedule, convert_numbers
 
 
 class Regression(Posterior, Protocol):
@@ -37,31 +37,25 @@ class Regression(Posterior, Protocol):
     @property
     def seen(self) -> Floats:
         """Features of the distinct arms pulled, (r, u), in the order of their first pull."""
-        ...
 
     @property
     def gram(self) -> Floats:
         """V = ridge I + seen diag(weights) seen', (r, r)."""
-        ...
 
     @property
     def inverse(self) -> Floats:
         """V^-1, (r, r)."""
-        ...
 
     @property
     def span(self) -> Floats | None:
         """Orthonormal basis of the coordinates above in the m features, (m, r); None for the unit vectors."""
-        ...
 
     def inverse_root_times(self, right: Floats) -> Floats:
         """V^-1/2 times (r, n) or (r,), with the symmetric root."""
-        ...
 
     @property
     def norm_bounds(self) -> Floats:
         """Upper bound on the norm of V^-1/2 phi, for each column phi of ``seen``, (u,)."""
-        ...
 
 
 class Estimator(ABC):  # noqa: B024  every method has a default: that of least squares
@@ -77,7 +71,11 @@ class Estimator(ABC):  # noqa: B024  every method has a default: that of least s
         return reward, 1.0
 
     def memory(self) -> Any:
-        """Return an empty memory, whose method ``take`` receives every reward."""
+        """Return an empty memory: an object with methods ``take(slots, values)`` and ``copy()``.
+
+        It takes weighted rewards, (n,), of the arms in these slots, (n,): positions in the order of first pulls. A
+        reward y with noise factor n has weight 1 / n and enters as y / n.
+        """
         return Sums()
 
     def theta(self, belief: Regression, memory: Any) -> Floats:
@@ -222,24 +220,10 @@ def _cholesky_root(belief: Regression) -> tuple[Product, Product]:
     return lambda x: root @ x, lambda x: root.T @ x
 
 
-class Memory(Protocol):
-    """Statistics of the rewards that an estimator keeps.
-
-    An arm is identified by its slot, its position in the order in which arms were first pulled. A reward y with noise
-    factor n has weight 1 / n and enters as y / n.
-    """
-
-    def take(self, slots: Ints, values: Floats) -> None:
-        """Add weighted rewards, (n,), of the arms in these slots, (n,)."""
-        ...
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        ...
-
-
-class Sums:
+class Sums(Copyable):
     """Sum of each arm's rewards."""
+
+    OWN = ("_sums",)
 
     def __init__(self) -> None:
         self._sums, self._arms = np.empty(0), 0
@@ -254,14 +238,11 @@ class Sums:
         self._sums = enlarged(self._sums, self._arms)
         np.add.at(self._sums, slots, values)
 
-    def copy(self) -> Self:
-        twin = copy.copy(self)
-        twin._sums = self._sums.copy()
-        return twin
 
-
-class GroupSums:
+class GroupSums(Copyable):
     """Sum of each arm's rewards in each of k groups; an arm's rewards go to the groups in turn."""
+
+    OWN = ("_sums", "_turn")
 
     def __init__(self, groups: int) -> None:
         self._sums: Floats = np.empty((0, groups))
@@ -280,55 +261,42 @@ class GroupSums:
             self._sums[slot, self._turn[slot] % groups] += value
             self._turn[slot] += 1
 
-    def copy(self) -> Self:
-        twin = copy.copy(self)
-        twin._sums, twin._turn = self._sums.copy(), self._turn.copy()
-        return twin
-
 
 class SortedRewards:
     """Each arm's rewards sorted by size |y|, with cumulative sums, so that a truncated sum is a lookup."""
 
     def __init__(self) -> None:
-        self._sizes: list[Floats] = []  # per slot: |y|, ascending; buffers with room to spare
+        self._sizes: list[Floats] = []  # per slot: |y|, ascending
         self._sums: list[Floats] = []  # per slot: sums of the 0, 1, 2, ... smallest rewards
-        self._count: list[int] = []
         self._largest, self._total = np.empty(0), np.empty(0)  # per slot: the largest |y|, the sum of all
 
     def take(self, slots: Ints, values: Floats) -> None:
         arms = int(slots.max()) + 1
         self._largest, self._total = enlarged(self._largest, arms), enlarged(self._total, arms)
-        while len(self._count) < arms:
-            self._sizes.append(np.empty(4))
-            self._sums.append(np.zeros(5))
-            self._count.append(0)
+        while len(self._sizes) < arms:
+            self._sizes.append(np.empty(0))
+            self._sums.append(np.zeros(1))
         for slot, value in zip(slots.tolist(), values.tolist(), strict=True):
-            self._insert(slot, value)
+            sizes, sums = self._sizes[slot], self._sums[slot]
+            at = int(sizes.searchsorted(abs(value), "right"))
+            self._sizes[slot] = np.concatenate([sizes[:at], [abs(value)], sizes[at:]])
+            self._sums[slot] = np.concatenate([sums[: at + 1], sums[at:] + value])
+            self._largest[slot], self._total[slot] = self._sizes[slot][-1], self._sums[slot][-1]
 
     def reaching(self, weights: Floats, level: float) -> Ints:
         """Slots with a reward y such that |weight y| > level, for one weight per slot, (u,)."""
-        return np.flatnonzero(weights * self._largest[: len(self._count)] > level)
+        return np.flatnonzero(weights * self._largest[: len(self._sizes)] > level)
 
     def total(self, leave: Ints) -> Floats:
         """Sum of each arm's rewards, (u,), 0 for the slots in ``leave``."""
-        total = self._total[: len(self._count)].copy()
+        total = self._total[: len(self._sizes)].copy()
         total[leave] = 0.0
         return total
 
     def kept(self, slots: Ints, weights: Floats, level: float) -> Floats:
-        """Truncated sums of weighted rewards, without those with |weight y| > level.
+        """Truncated sums of weighted rewards, (m,), for weights (m, n) of these slots, (n,).
 
-        Parameters
-        ----------
-        slots : (n,) ints
-        weights : (m, n) floats
-            One weight per direction and slot.
-        level : float
-
-        Returns
-        -------
-        (m,) floats
-            sum over the slots a and their rewards y of weights[i, a] y 1{|weights[i, a] y| <= level}.
+        These are the sums over the slots a and their rewards y of weights[i, a] y 1{|weights[i, a] y| <= level}.
         """
         size = np.abs(weights)
         cut = size * self._largest[slots] > level
@@ -336,25 +304,12 @@ class SortedRewards:
         for place in np.flatnonzero(cut.any(axis=0)):
             rows, slot = np.flatnonzero(cut[:, place]), slots[place]
             bound = _largest_kept(size[rows, place], level)
-            found = self._sizes[slot][: self._count[slot]].searchsorted(bound, "right")
+            found = self._sizes[slot].searchsorted(bound, "right")
             sums[rows, place] = self._sums[slot][found]
         return np.asarray(np.einsum("ij,ij->i", weights, sums))
 
     def copy(self) -> Self:
-        twin = type(self)()
-        twin._sizes, twin._sums = [a.copy() for a in self._sizes], [a.copy() for a in self._sums]
-        twin._count, twin._largest, twin._total = self._count.copy(), self._largest.copy(), self._total.copy()
-        return twin
-
-    def _insert(self, slot: int, value: float) -> None:
-        n, size = self._count[slot], abs(value)
-        sizes = self._sizes[slot] = enlarged(self._sizes[slot], n + 1)
-        sums = self._sums[slot] = enlarged(self._sums[slot], n + 2)
-        at = int(sizes[:n].searchsorted(size, "right"))
-        sizes[at + 1 : n + 1] = sizes[at:n]
-        sizes[at] = size
-        sums[at + 1 : n + 2] = sums[at : n + 1] + value
-        self._count[slot], self._largest[slot], self._total[slot] = n + 1, sizes[n], sums[n + 1]
+        return copy.deepcopy(self)
 
 
 def _largest_kept(weight: Floats, level: float) -> Floats:

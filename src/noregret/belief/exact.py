@@ -6,7 +6,8 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from operator import attrgetter
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from noregret.belief.numerics.draws import FEW_ARMS, MOST, CovarianceRoot, Prior
 from noregret.belief.numerics.factor import EVERYWHERE, FEWEST, Columns, Factor
 from noregret.belief.numerics.linalg import REFRESH
 from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import HUGE, Floats, Ints, Rng, Schedule, as_pulls, as_schedule
+from noregret.belief.posterior import HUGE, Copyable, Floats, Ints, Rng, Schedule, as_pulls, as_schedule, set_fields
 from noregret.belief.pulls import Directory, Pooled, Pulls, first_of_each, places_among, pooled
 
 
@@ -53,10 +54,8 @@ class ExactGP:
     def __init__(self, kernel: KernelLike, ridge: float, truncation: Schedule | float | None = None) -> None:
         if not (math.isfinite(ridge) and ridge >= 0):
             raise ValueError(f"ridge must be positive, or 0 for noise-free rewards, got {ridge}")
-        object.__setattr__(self, "kernel", as_kernel(kernel))
-        object.__setattr__(self, "ridge", float(ridge))
         level = None if truncation is None else as_schedule("truncation", truncation)
-        object.__setattr__(self, "truncation", level)
+        set_fields(self, kernel=as_kernel(kernel), ridge=float(ridge), truncation=level)
 
     def prior(self, arms: Any, rng: Rng | None = None) -> Any:
         """Belief about f on these (N, d) arms before any reward."""
@@ -70,8 +69,16 @@ class ExactGP:
             raise
 
 
-class ExactPosterior:
+class ExactPosterior(Copyable):
     """Belief of `ExactGP` (see `noregret.belief.posterior.Posterior` for the contract)."""
+
+    OWN: ClassVar[tuple[str, ...]] = ("_conditioning",)
+    arms = property(attrgetter("_arms"))
+    kernel = property(attrgetter("_model.kernel"))
+    ridge = property(attrgetter("_conditioning.ridge"))  # lambda, or the nugget that replaces 0
+    mean = property(attrgetter("_conditioning.factor.mean"))
+    information_gain = property(attrgetter("_conditioning.factor.gain"))
+    misfit = property(attrgetter("_conditioning.factor.misfit"))
 
     def __init__(self, model: ExactGP, arms: Floats) -> None:
         self._model, self._arms = model, arms
@@ -80,41 +87,10 @@ class ExactPosterior:
         self._std: Array = None
 
     @property
-    def arms(self) -> Floats:
-        """Arms, (N, d)."""
-        return self._arms
-
-    @property
-    def kernel(self) -> Kernel:
-        """Kernel of the prior."""
-        return self._model.kernel
-
-    @property
-    def ridge(self) -> float:
-        """lambda, or the nugget that replaces 0."""
-        return self._conditioning.ridge
-
-    @property
-    def mean(self) -> Array:
-        """Posterior mean of every arm, (N,)."""
-        return self._conditioning.factor.mean
-
-    @property
     def std(self) -> Array:
-        """Posterior standard deviation of every arm, (N,)."""
         if self._std is None:
             self._std = root_of_positive(self._conditioning.factor.variance)
         return self._std
-
-    @property
-    def information_gain(self) -> float:
-        """Realised gain, 1/2 ln det(I + K_t / ridge)."""
-        return self._conditioning.factor.gain
-
-    @property
-    def misfit(self) -> float:
-        """Y' (K_t + ridge I)^-1 y, for the rewards y."""
-        return self._conditioning.factor.misfit
 
     @property
     def effective_dimension(self) -> float:
@@ -125,26 +101,21 @@ class ExactPosterior:
 
     @property
     def rank(self) -> int:
-        """Number of distinct arms pulled."""
         return len(self._conditioning.pulls)
 
     @property
     def largest_reward(self) -> float:
-        """Largest accepted size of a reward; infinite with truncation."""
         return HUGE if self._model.truncation is None else math.inf
 
     @property
     def pulled(self) -> Ints:
-        """Distinct arms pulled so far, in order of their first pull."""
         pulled = self._conditioning.pulls.arms
         return pulled[pulled < len(self._arms)]
 
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
-        """Update with one or many rewards; None changes the variance only; ``noise`` scales each one's ridge."""
         self._take(*as_pulls(arms, rewards, noise, len(self._arms), self.largest_reward))
 
     def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
-        """Update with rewards of any (n, d) points; those that equal arms count as pulls of them."""
         points = as_points(points, self._arms.shape[1])
         names = self._conditioning.names(points)
         _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
@@ -188,30 +159,17 @@ class ExactPosterior:
             self.claimed_gain += claimed
 
     def predict(self, points: Any) -> tuple[Floats, Floats]:
-        """Mean and std, each (n,), at any (n, d) points."""
         mean, variance = self._conditioning.predict(as_arms(points))
         return mean, root_of_positive(variance)
 
     def sample(self, rng: Rng, among: int | None = None) -> Array:
-        """Joint draw on all arms, (N,), or its part on these if they are a part of ``among`` arms."""
         return self._conditioning.draw(rng, among)
 
     def sample_function(self, rng: Rng, scale: float = 1.0) -> Callable[[Floats], Floats]:
-        """Draw a function from GP(mean, scale^2 covariance), defined at any (n, d) points: (n, d) -> (n,).
-
-        The prior part is a sum of 1024 waves (`PriorDraws`), so the kernel must have a spectral density.
-        """
         return self._conditioning.draw_function(rng, scale)
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
-        """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
         return self._conditioning.covariance(first, second)
-
-    def copy(self) -> Self:
-        """Return an independent posterior with the same knowledge."""
-        twin = copy.copy(self)
-        twin._conditioning = self._conditioning.copy()
-        return twin
 
     def at(self, arms: Any) -> Any:
         """Return the same knowledge about other (N, d) arms; observations of points that are not among them stay.
@@ -240,7 +198,7 @@ class ExactPosterior:
         return kept
 
 
-class Conditioning:
+class Conditioning(Copyable):
     """Observations of some points as one Cholesky factor, and the belief about N arms that follows.
 
     The factor (`noregret.belief.numerics.factor`) has one row per conditioning. A block of b distinct points appends b
@@ -255,6 +213,7 @@ class Conditioning:
     order in which they came. With ridge 0, the smallest nugget that works replaces it.
     """
 
+    OWN = ("pulls", "_columns", "factor", "_draw_root")
     NUGGET = 64 * np.finfo(float).eps
     """Least noise of a row as a share of the largest prior variance: a smaller one is lost to rounding."""
 
@@ -356,10 +315,11 @@ class Conditioning:
         return 0.5 * float(np.log1p(np.maximum(variance, 0.0) / (self.ridge * noise)).sum())
 
     def draw(self, rng: Rng, among: int | None = None) -> Array:
-        """Joint draw on all arms, (N,): on few arms from a root of the posterior covariance.
+        """Joint draw on all arms, (N,), or its part on these if they are a part of ``among`` arms.
 
-        On many arms it is a prior draw g (`PriorDraws`) with a correction: mean + g - whitened' root^-1 (g at the rows
-        + noise) has the posterior's law if g has the prior's (Matheron's rule).
+        On few arms it is made with a root of the posterior covariance. On many arms it is a prior draw g (`PriorDraws`)
+        with a correction: mean + g - whitened' root^-1 (g at the rows + noise) has the posterior's law if g has the
+        prior's (Matheron's rule).
         """
         factor, count = self.factor, len(self._arms)
         if (among or count) <= FEW_ARMS:
@@ -378,7 +338,10 @@ class Conditioning:
             return factor.mean + draw[:count] - factor.explained_draw(observed)
 
     def draw_function(self, rng: Rng, scale: float) -> Callable[[Floats], Floats]:
-        """Function drawn from GP(mean, scale^2 covariance), by Matheron's rule as in `draw`."""
+        """Function drawn from GP(mean, scale^2 covariance), (n, d) -> (n,), by Matheron's rule as in `draw`.
+
+        The prior part is a sum of 1024 waves (`PriorDraws`), so the kernel must have a spectral density.
+        """
         if not has_spectral_law(self._kernel):
             raise ValueError(
                 f"a kernel with a spectral density is needed to draw a function, got {self._kernel}: take one made of "
@@ -403,38 +366,20 @@ class Conditioning:
         """
         places = places_among(arms, self.seen)
         other = copy.copy(self)
-        other._arms, other._columns, other._directory = (
-            arms,
-            KernelColumns(self._kernel, arms, COLUMNS_KEPT),
-            Directory(arms),
-        )
+        other._arms, other._directory = arms, Directory(arms)
+        other._columns = KernelColumns(self._kernel, arms, COLUMNS_KEPT)
         other.pulls, other._draw_root, other._prior = self.pulls.moved(places), None, None
         names, points = places[self.factor.slots], self.seen[self.factor.slots]
         last = int(names[-1]) if names.size else -1
         variance = other._columns.variance
-        lifted = self._lifted_to(arms)
-        if lifted is not None:
+        count, are_here = len(self._arms), not (is_tensor(arms) or is_tensor(self._arms))
+        if are_here and self.factor.rows and len(arms) > count and np.array_equal(arms[:count], self._arms):
+            lifted = np.hstack([self.factor.border(EVERYWHERE), self.lifted(arms[count:])])
             other.factor = self.factor.moved_with(variance, lifted, last)
             return other
         with threads_for(names.size**2 * len(arms)):
             other.factor = self.factor.moved(variance, lambda slab: other._columns.at(names, points, slab), last)
         return other
-
-    def _lifted_to(self, arms: Floats) -> Floats | None:
-        """`lifted` of NumPy arms that begin with the present ones, (r, N); None for others."""
-        count = len(self._arms)
-        if is_tensor(arms) or is_tensor(self._arms) or len(arms) <= count or not self.factor.rows:
-            return None
-        if not np.array_equal(arms[:count], self._arms):
-            return None
-        return np.hstack([self.factor.border(EVERYWHERE), self.lifted(arms[count:])])
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        twin = copy.copy(self)
-        twin.pulls, twin._columns, twin.factor = self.pulls.copy(), self._columns.copy(), self.factor.copy()
-        twin._draw_root = None if self._draw_root is None else self._draw_root.copy()
-        return twin
 
     def _points(self, arms: Ints) -> Floats:
         """Some arms as a NumPy array, (n,) -> (n, d)."""
@@ -496,9 +441,8 @@ class Conditioning:
     def _append(self, block: Pooled, points: Floats, ridges: Floats) -> bool:
         """Append a row for each point of a block; False, and nothing has changed, if a pivot is lost to rounding."""
         names, slots = block.arms, self.pulls.copy().slots(block.arms)
-        are_arms = int(names.max()) < len(self._arms)
         columns, inner = self._columns_of(names, points), self._inner(names, points)
-        if are_arms:
+        if int(names.max()) < len(self._arms):
             border = self.factor.border(names)
         else:
             border = self.factor.lifted(self._kernel(self.seen[self.factor.slots], points))
@@ -513,21 +457,25 @@ class Conditioning:
 
         Every point gets one row with all its pulls pooled; mean, variance, misfit and gain are recomputed. A row whose
         noise would be lost to rounding gets more, up to the ridge of one pull; the gain is then the sum of the claimed
-        gains. ValueError, and nothing has changed, if that is not enough.
+        gains. A ridge that was given as 0 grows instead. ValueError, and nothing has changed, if that is not enough.
         """
-        pulls, seen, ridge, least = (
-            self.pulls.copy(),
-            self._seen_with(block.arms, points),
-            self.ridge,
-            self._least_noise,
-        )
+        pulls, seen = self.pulls.copy(), self._seen_with(block.arms, points)
+        ridge, least = self.ridge, self._least_noise
         gain = self.factor.gain + self.gain(self.variances(block.arms, points), block.noise)
         pulls.add(block)
         names, averages, weights, last = pulls.arms, pulls.averages, pulls.weights, int(pulls.arms[-1])
         with threads_for(len(pulls) ** 2 * len(self._arms)):
             columns, inner, slots = self._columns_of(names, seen), self._inner(names, seen), np.arange(len(pulls))
             while not self.factor.refactor(slots, inner, columns, averages, np.maximum(ridge / weights, least), last):
-                ridge, least = self._raised(ridge, least)
+                if self._noise_free:
+                    ridge *= 10
+                elif least < ridge:
+                    least = min(ridge, 10 * least)
+                else:
+                    raise ValueError(
+                        f"ridge {ridge} is too small for this kernel and {len(self.pulls)} distinct arms: raise it, or "
+                        "pass ridge=0 if the rewards are noise-free"
+                    )
         self.factor.misfit += pulls.scatter / ridge
         if ridge / weights.max() < least:
             self.factor.gain = gain
@@ -540,14 +488,3 @@ class Conditioning:
         self._draw_root = None
         if names.max() >= len(self._arms):
             self._prior = None
-
-    def _raised(self, ridge: float, least: float) -> tuple[float, float]:
-        """Ten times the ridge, if it was given as 0, or else ten times the least noise of a row."""
-        if self._noise_free:
-            return 10 * ridge, least
-        if least >= ridge:
-            raise ValueError(
-                f"ridge {ridge} is too small for this kernel and {len(self.pulls)} distinct arms: raise it, or pass "
-                "ridge=0 if the rewards are noise-free"
-            )
-        return ridge, min(ridge, 10 * least)

@@ -33,21 +33,17 @@ class ModelSet:
         return getattr(self.members[self.leader], name)
 
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
-        """Update every member with rewards of arms; ``noise`` scales each member's own ridge."""
         for posterior in self._distinct():
             posterior.update(arms, rewards, noise=noise)
 
     def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
-        """Update every member with rewards of any (n, d) points; ``noise`` scales each member's own ridge."""
         for posterior in self._distinct():
             posterior.learn(points, rewards, noise)
 
     def at(self, arms: Any) -> Self:
-        """Return the same knowledge about other (N, d) arms."""
         return self._with({id(posterior): posterior.at(arms) for posterior in self._distinct()})
 
     def copy(self) -> Self:
-        """Return an independent set with the same knowledge."""
         return self._with({id(posterior): posterior.copy() for posterior in self._distinct()})
 
     def _distinct(self) -> list[Posterior]:
@@ -70,7 +66,6 @@ class RidgeFamily:
     ridges: tuple[float, ...]
 
     def prior(self, arms: Any, rng: Rng | None = None) -> ModelSet:
-        """Belief about f on these (N, d) arms before any reward."""
         return ModelSet({ridge: ExactGP(self.kernel, ridge).prior(arms) for ridge in self.ridges})
 
 
@@ -106,7 +101,6 @@ class SharedPosterior(ModelSet):
             self._fits = {model: posterior for model, posterior in self._fits.items() if posterior is not gone}
 
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
-        """Update every member with rewards of arms; ``noise`` scales each member's own ridge."""
         arms = np.asarray(arms, dtype=np.intp).reshape(-1)
         values = numpy_of(self.mean[arms]) if rewards is None else np.asarray(rewards, dtype=float).reshape(-1)
         super().update(arms, rewards, noise=noise)
@@ -116,7 +110,6 @@ class SharedPosterior(ModelSet):
         np.add.at(self._weighted, arms, values * precision)
 
     def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
-        """Update every member with rewards of any (n, d) points; ``noise`` scales each member's own ridge."""
         points = as_points(points, self.arms.shape[1])
         planned = self.predict(points)[0] if rewards is None else None
         super().learn(points, rewards, noise)

@@ -18,9 +18,10 @@ here                      meaning
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NewType, Protocol, Self, cast
+from typing import Any, ClassVar, NewType, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,20 @@ HUGE = 1e100
 finite reward, and clip it to this size."""
 
 
+class Copyable:
+    """Object with independent copies: they share its attributes except ``OWN``, of which each has a copy."""
+
+    OWN: ClassVar[tuple[str, ...]] = ()
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        twin = copy.copy(self)
+        for name in self.OWN:
+            value = getattr(self, name)
+            setattr(twin, name, None if value is None else value.copy())
+        return twin
+
+
 class Posterior(Protocol):
     """Belief about f on N arms: the one mutable object of a run.
 
@@ -49,32 +64,26 @@ class Posterior(Protocol):
     @property
     def arms(self) -> Floats:
         """Arms, (N, d)."""
-        ...
 
     @property
     def ridge(self) -> float:
         """Ridge lambda of one observation."""
-        ...
 
     @property
     def mean(self) -> Floats:
         """Posterior mean of every arm, (N,)."""
-        ...
 
     @property
     def std(self) -> Floats:
         """Posterior standard deviation of every arm, (N,)."""
-        ...
 
     @property
     def information_gain(self) -> float:
         """Realised gain, 1/2 ln det(I + K_t / ridge)."""
-        ...
 
     @property
     def effective_dimension(self) -> float:
         """Sum of std(x_s)^2 / ridge over all pulls so far."""
-        ...
 
     @property
     def claimed_gain(self) -> float:
@@ -83,7 +92,6 @@ class Posterior(Protocol):
         For rewards that come one at a time it equals the realised gain. For a block it is larger, since the arms of a
         block inform about each other. It does not change when the features change.
         """
-        ...
 
     @property
     def misfit(self) -> float:
@@ -92,22 +100,18 @@ class Posterior(Protocol):
         Rewards enter as the estimator changed them on arrival. If the mean is not linear in them, it is still the
         misfit of least squares.
         """
-        ...
 
     @property
     def rank(self) -> int:
         """Number of features in use; for the exact posterior, the number of distinct pulled arms."""
-        ...
 
     @property
     def largest_reward(self) -> float:
         """Largest accepted size of a reward: infinity if the mean is robust, as with truncation."""
-        ...
 
     @property
     def pulled(self) -> Ints:
         """Distinct arms pulled so far, in order of their first pull."""
-        ...
 
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
         """Update the belief with one or many rewards.
@@ -121,40 +125,27 @@ class Posterior(Protocol):
         noise : float or (n,) floats, optional
             Factor on the ridge of each observation, 1 by default.
         """
-        ...
 
     def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
-        """Update the belief with rewards of (n, d) points; a point that equals an arm counts as a pull of it.
+        """Update the belief with rewards of (n, d) points, or of one, (d,); the rest is as in `update`.
 
-        Parameters
-        ----------
-        points : (n, d) floats, or (d,) for one
-        rewards : float or (n,) floats, optional
-            None changes the variance only, as in `update`.
-        noise : float or (n,) floats, optional
-            Factor on the ridge of each observation, 1 by default.
+        A point that equals an arm counts as a pull of it.
         """
-        ...
 
     def predict(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean and std, each (n,), at any (n, d) points, not only the arms."""
-        ...
 
     def sample(self, rng: Rng) -> Floats:
         """Draw one function from the belief, jointly on all arms, (N,)."""
-        ...
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
         """Posterior covariance of the arms ``first`` (n,) with the arms ``second`` (m,), (n, m)."""
-        ...
 
     def at(self, arms: Any) -> Posterior:
         """Return the same knowledge about other (N, d) arms, for arm sets that change."""
-        ...
 
     def copy(self) -> Self:
         """Return an independent posterior with the same knowledge, for planning ahead."""
-        ...
 
 
 class Model(Protocol):
@@ -162,7 +153,6 @@ class Model(Protocol):
 
     def prior(self, arms: Any, rng: Rng | None = None) -> Posterior:
         """Belief about f on these (N, d) arms before any reward; ``rng`` is for models that draw features."""
-        ...
 
 
 Schedule = Callable[[Posterior], float]
@@ -192,10 +182,15 @@ def as_schedule(name: str, given: object) -> Schedule:
     return cast(Schedule, given)
 
 
+def set_fields(owner: Any, **values: Any) -> None:
+    """Set fields of a frozen dataclass while it is made."""
+    for name, value in values.items():
+        object.__setattr__(owner, name, value)
+
+
 def convert_numbers(owner: Any, *names: str) -> None:
     """Convert numbers in these fields of a frozen dataclass to schedules."""
-    for name in names:
-        object.__setattr__(owner, name, as_schedule(name, getattr(owner, name)))
+    set_fields(owner, **{name: as_schedule(name, getattr(owner, name)) for name in names})
 
 
 def check_finite(arms: Any, rewards: Floats) -> None:

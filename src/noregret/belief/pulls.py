@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import copy
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from noregret.belief.arrays import Array, beside, namespace, numpy_of
 from noregret.belief.numerics.linalg import enlarged
-from noregret.belief.posterior import Floats, Ints, Slot
+from noregret.belief.posterior import Copyable, Floats, Ints, Slot
 
 
-class Pulls:
+class Pulls(Copyable):
     """Counts and sums per distinct arm, in the order of first pulls. The position of an arm in that order is its slot.
 
     A pull with noise factor n has weight 1 / n.
     """
+
+    OWN = ("_slot", "_arms", "_weights", "_sums")
 
     def __init__(self) -> None:
         self._slot: dict[int, Slot] = {}
@@ -90,13 +91,6 @@ class Pulls:
         other = self.copy()
         other._slot, other._arms = {arm: Slot(slot) for slot, arm in enumerate(places.tolist())}, places.copy()
         return other
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        twin = copy.copy(self)
-        twin._slot, twin._arms = self._slot.copy(), self._arms.copy()
-        twin._weights, twin._sums = self._weights.copy(), self._sums.copy()
-        return twin
 
 
 class Pooled(NamedTuple):

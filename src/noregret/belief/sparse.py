@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +29,7 @@ from noregret.belief.estimators import Estimator, LeastSquares
 from noregret.belief.features import Features
 from noregret.belief.numerics.linalg import BLOCK, REFRESH, enlarged, product_squares, solve_lower
 from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_pulls
+from noregret.belief.posterior import HUGE, Copyable, Floats, Ints, Rng, as_pulls
 from noregret.belief.pulls import Pooled, Pulls, places_among, pooled
 
 
@@ -74,8 +75,15 @@ class SparseGP:
         return SparsePosterior(self, arms, rng)
 
 
-class SparsePosterior:
+class SparsePosterior(Copyable):
     """Belief of `SparseGP` (see `noregret.belief.posterior.Posterior` for the contract)."""
+
+    OWN = ("_map", "_memory", "_pulls", "_regression")
+    span = property(attrgetter("_map.span"))
+    gram = property(attrgetter("_regression.gram"))
+    inverse = property(attrgetter("_regression.inverse"))
+    inverse_root_times = property(attrgetter("_regression.inverse_root_times"))
+    information_gain = property(attrgetter("_regression.gain"))
 
     def __init__(self, model: SparseGP, arms: Floats, rng: Rng) -> None:
         self._points, self._shown = arms, len(arms)  # the arms, then pulled points that are not arms
@@ -94,12 +102,10 @@ class SparsePosterior:
 
     @property
     def arms(self) -> Floats:
-        """Arms, (N, d)."""
         return self._points[: self._shown]
 
     @property
     def mean(self) -> Array:
-        """Posterior mean of every arm, (N,)."""
         if self._mean is None:
             self._mean = self._fresh_mean()
         return self._mean[: self._shown]
@@ -110,14 +116,12 @@ class SparsePosterior:
 
     @property
     def std(self) -> Array:
-        """Posterior standard deviation of every arm, (N,)."""
         if self._std is None:
             self._std = root_of_positive(self._regression.variance[: self._shown])
         return self._std
 
     @property
     def theta(self) -> Floats:
-        """Coefficients of the mean on the features, in the basis of their span, (r,)."""
         if self._theta is None:
             size = len(self.gram)
             with threads_for(size**3):
@@ -126,45 +130,18 @@ class SparsePosterior:
 
     @property
     def seen(self) -> Floats:
-        """Features of the distinct points pulled, in the basis of the span, (r, u)."""
         if self._seen is None:
             self._seen = np.asarray(numpy_of(self._map.table[:, self._pulls.arms]))
         return self._seen
 
     @property
-    def span(self) -> Floats | None:
-        """Orthonormal basis of what the features span, (m, r); None for the unit vectors."""
-        return self._map.span
-
-    @property
     def norm_bounds(self) -> Floats:
-        """Upper bound on the norm of V^-1/2 phi, for the features of each distinct point pulled, (u,)."""
         pulled = self._pulls.arms
         carried = np.maximum(numpy_of(self._regression.variance[pulled] - self._map.unexplained[pulled]), 0.0)
         return np.asarray(np.sqrt((carried + self._regression.blur) / self.ridge))
 
     @property
-    def gram(self) -> Floats:
-        """V = ridge I + seen diag(weights) seen', (r, r)."""
-        return self._regression.gram
-
-    @property
-    def inverse(self) -> Floats:
-        """V^-1, (r, r)."""
-        return self._regression.inverse
-
-    def inverse_root_times(self, right: Floats) -> Floats:
-        """V^-1/2 times (r, n) or (r,), with the symmetric root."""
-        return self._regression.inverse_root_times(right)
-
-    @property
-    def information_gain(self) -> float:
-        """Gain of the features' kernel, 1/2 ln det(V / ridge)."""
-        return self._regression.gain
-
-    @property
     def effective_dimension(self) -> float:
-        """Sum of std(x_s)^2 / ridge over all pulls."""
         variance = np.maximum(numpy_of(self._regression.variance[self._pulls.arms]), 0.0)
         return float(self._pulls.weights @ variance) / self.ridge
 
@@ -184,12 +161,10 @@ class SparsePosterior:
 
     @property
     def largest_reward(self) -> float:
-        """Largest accepted size of a reward; infinite for a robust estimator."""
         return math.inf if self._estimator.robust else HUGE
 
     @property
     def pulled(self) -> Ints:
-        """Distinct arms pulled so far, in order of their first pull."""
         pulled = self._pulls.arms
         return pulled if self._shown == len(self._points) else pulled[pulled < self._shown]
 
@@ -236,7 +211,9 @@ class SparsePosterior:
             return
         values, before = np.clip(values, -HUGE, HUGE), self._regression.variance
         gain = 0.5 * float(np.log1p(np.maximum(numpy_of(before[arms]), 0.0) / (self.ridge * factors)).sum())
-        saved = self._saved(arms.size)
+        saved = {"rounds": self.rounds}  # all else that one `_record` changes is unchanged when it fails
+        if self._estimator.one_by_one and arms.size > 1:
+            saved = {name: value for name, value in vars(self.copy()).items() if name != "_map"}
         try:
             while self._estimator.one_by_one and arms.size > 1:
                 self._take(arms[:1], values[:1], factors[:1])
@@ -248,7 +225,6 @@ class SparsePosterior:
         self.claimed_gain += gain
 
     def predict(self, points: Any) -> tuple[Floats, Floats]:
-        """Mean and std, each (n,), at any (n, d) points."""
         points = as_arms(points)
         with threads_for(len(self.gram) ** 2 * len(points)):
             table, unexplained = self._map.at(points)
@@ -268,7 +244,6 @@ class SparsePosterior:
             return self.mean + (carried + self._map.unexplained_draw(rng))[: self._shown]
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
-        """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
         if self._looked.table is not self._map.table:
             self._looked = LookedAt(self._map.table)
         left, right = self._looked.features(first), self._looked.features(second)
@@ -283,68 +258,41 @@ class SparsePosterior:
         that can be extended.
         """
         arms, pulled = as_arms(arms), self._pulls.arms
-        if self._begins(arms):
-            return self._extended(arms)
-        points = numpy_of(self._points[pulled])
+        points, known = numpy_of(self._points[pulled]), len(self._points)
         if isinstance(arms, Blocks):
             return BlockPosterior(self.at(arms.first), arms, points)
+        extended: Any = getattr(self._map, "extended", None)
+        if extended and self._shown == known < len(arms) and np.array_equal(arms[:known], self._points):
+            other = self.copy()
+            other._map, other._points, other._shown = extended(arms), arms, len(arms)
+            other._mean = other._std = None
+            other._regression.extend(other._map.table, other._map.unexplained)
+            return other
         places = places_among(arms, points)
         other = copy.copy(self)
         other._points, other._shown = stacked(arms, points[places >= len(arms)]), len(arms)
-        index = np.full(len(self._points), -1)
+        index = np.full(known, -1)
         index[pulled] = places
         other._map, other._memory = self._map.move(other._points, index), self._memory.copy()
         other._pulls = self._pulls.moved(places)
         other._rebuild()
         return other
 
-    def _begins(self, arms: Any) -> bool:
-        """True if these arms begin with all points so far, and the features can be extended to the others."""
-        count = len(self._points)
-        if not hasattr(self._map, "extended") or isinstance(arms, Blocks) or not self._shown == count < len(arms):
-            return False
-        return bool(np.array_equal(arms[:count], self._points))
-
-    def _extended(self, arms: Floats) -> Self:
-        """`at` for arms that begin with the present ones; the features stay the same."""
-        other, features = self.copy(), self._map
-        other._map, other._points, other._shown = features.extended(arms), arms, len(arms)  # type: ignore[attr-defined]
-        other._mean = other._std = None
-        other._regression.extend(other._map.table, other._map.unexplained)
-        return other
-
-    def copy(self) -> Self:
-        """Return an independent posterior with the same knowledge."""
-        twin = copy.copy(self)
-        twin._map, twin._memory = self._map.copy(), self._memory.copy()
-        twin._pulls, twin._regression = self._pulls.copy(), self._regression.copy()
-        return twin
-
-    def _saved(self, rewards: int) -> dict[str, Any]:
-        """State that an update with this number of rewards may have changed when it fails."""
-        if not self._estimator.one_by_one or rewards == 1:  # `_record` changes nothing when it fails
-            return {"rounds": self.rounds}
-        return {name: value for name, value in vars(self.copy()).items() if name != "_map"}
-
     def _take(self, arms: Ints, rewards: Floats, noise: Floats, before: Floats | None = None) -> None:
         """Count rewards, pass them to the estimator if it handles single rewards, and learn them."""
         self.rounds += arms.size
         if self._estimator.one_by_one:
-            value, factor = self._arrived(int(arms[0]), float(rewards[0]))
+            shown, arm = self._shown, int(arms[0])
+            if arm >= shown:  # a point that is not an arm: all points count as arms meanwhile
+                self._shown, self._std = len(self._points), None
+            try:
+                value, factor = self._estimator.arrive(self, arm, float(rewards[0]))
+            finally:
+                if arm >= shown:
+                    self._shown, self._std = shown, None
             rewards, noise = np.array([value]), factor * noise
         self._theta = None
         self._record(arms, rewards, noise, before)
-
-    def _arrived(self, arm: int, reward: float) -> tuple[float, float]:
-        """Result of the estimator's ``arrive``. For a point that is not an arm, all points count as arms meanwhile."""
-        shown = self._shown
-        if arm < shown:
-            return self._estimator.arrive(self, arm, reward)
-        self._shown, self._std = len(self._points), None
-        try:
-            return self._estimator.arrive(self, arm, reward)
-        finally:
-            self._shown, self._std = shown, None
 
     def _record(self, arms: Ints, values: Floats, noise: Floats, before: Floats | None = None) -> None:
         """Learn values, (n,); then redraw the features if the variance ``before`` the round is given."""
@@ -359,8 +307,10 @@ class SparsePosterior:
         if before is not None:
             unchanged = self._map.redraw(pulled, pulls.weights, numpy_of(before[pulled]), int(arms[-1]))
         # nothing below this line can fail
-        if unchanged == features < len(self._map.table):
-            self._grow()
+        if unchanged == features < len(self._map.table):  # add the new features to V
+            seen = np.vstack([self.seen, numpy_of(self._map.table[len(self.seen) :, self._pulls.arms])])
+            self._regression.grow(self._map.table, self._map.unexplained, seen, self._pulls.weights)
+            self._seen, self._theta, self._mean = seen, None, None
         if self._seen is not None and unchanged == features and len(pulls) > len(self._pulls):
             new = numpy_of(self._map.table[:, pulled[len(self._pulls) :]])
             self._seen = np.hstack([self._seen, new])
@@ -368,12 +318,6 @@ class SparsePosterior:
         self._memory.take(pulls.slots(arms), values / noise)
         self._rebuild() if unchanged < features else self._learn(block)
         self._std = None
-
-    def _grow(self) -> None:
-        """Add the features of the table that are not in V yet."""
-        seen = np.vstack([self.seen, numpy_of(self._map.table[len(self.seen) :, self._pulls.arms])])
-        self._regression.grow(self._map.table, self._map.unexplained, seen, self._pulls.weights)
-        self._seen, self._theta, self._mean = seen, None, None
 
     def _learn(self, block: Pooled) -> None:
         """Learn pulls; update the mean for a single pull under least squares, else recompute it on demand."""
@@ -420,16 +364,13 @@ BLUR = 1e-12
 """Rounding error of a variance, as a share of the largest one."""
 
 
-class FeatureRegression:
-    """Ridge regression on features: V, its inverse, and the variance of all arms.
-
-    With the (r, N) table of features phi, and the u distinct arms pulled so far with their weights,
-
-        V = ridge I + seen diag(weights) seen',    s^2 = unexplained + ridge phi' V^-1 phi
+class FeatureRegression(Copyable):
+    """Ridge regression on features: V, its inverse, and the variance s^2 of all arms, as at the top of this file.
 
     A pull changes V^-1 and s^2 by a rank-one term, O(r N), and so does one more feature.
     """
 
+    OWN = ("gram", "inverse")
     gram: Floats  # V, (r, r)
     inverse: Floats  # V^-1, (r, r)
     variance: Array  # s^2 of all arms, (N,), replaced, never changed in place; may be below 0 by rounding
@@ -519,9 +460,8 @@ class FeatureRegression:
         return weight * self._last_row[1]
 
     def copy(self) -> Self:
-        """Return an independent copy."""
-        twin = copy.copy(self)
-        twin.gram, twin.inverse, twin._inverse_root = self.gram.copy(), self.inverse.copy(), None
+        twin = super().copy()
+        twin._inverse_root = None
         return twin
 
     def _pull(self, features: Floats, weights: Floats) -> None:

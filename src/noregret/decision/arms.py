@@ -52,26 +52,20 @@ def as_space(arms: Any) -> Any:
 
 def checked(space: Floats | Box, arms: Any) -> Any:
     """Check (n,) indices into the arms, or (n, d) points of the box; ValueError if they are not valid."""
-    return _points(space, arms) if isinstance(space, Box) else _indices(len(space), arms)
-
-
-def _indices(count: int, arms: Any) -> Ints:
-    index = np.asarray(arms).reshape(-1)
+    if isinstance(space, Box):
+        points, d = np.array(arms, dtype=float), space.dimension
+        if points.ndim < 2:
+            points = points.reshape(-1, d) if points.size % d == 0 else points.reshape(1, -1)
+        if points.ndim != 2 or points.shape[1] != d:
+            raise ValueError(f"on a box arms are (n, {d}) points, got shape {np.shape(arms)}")
+        outside = ~space.contains(points)
+        if outside.any():
+            raise ValueError(f"point must lie in {space}, got {points[outside][0].tolist()}")
+        return points
+    index, count = np.asarray(arms).reshape(-1), len(space)
     if index.size and index.dtype.kind not in "iu":
         raise ValueError(f"arms must be whole numbers, the indices that ask() returns, got {arms!r}")
     outside = (index < 0) | (index >= count)
     if outside.any():
         raise ValueError(f"arm must be in 0..{count - 1}, got {index[outside][0]}")
     return index.astype(np.intp)
-
-
-def _points(box: Box, arms: Any) -> Floats:
-    points = np.array(arms, dtype=float)
-    if points.ndim < 2:
-        points = points.reshape(-1, box.dimension) if points.size % box.dimension == 0 else points.reshape(1, -1)
-    if points.ndim != 2 or points.shape[1] != box.dimension:
-        raise ValueError(f"on a box arms are (n, {box.dimension}) points, got shape {np.shape(arms)}")
-    outside = ~box.contains(points)
-    if outside.any():
-        raise ValueError(f"point must lie in {box}, got {points[outside][0].tolist()}")
-    return points

@@ -48,12 +48,7 @@ class _OwnRounds:
     rounds: int = 0
     rewards: float = 0.0
     half_widths: float = 0.0
-
-    def add(self, rewards: Floats, half_width: float) -> None:
-        """Add the (n,) rewards of the arm that the rung chose at this width * std."""
-        self.rounds += rewards.size
-        self.rewards += float(rewards.sum())
-        self.half_widths += rewards.size * half_width
+    """width * std of the arms that the rung chose."""
 
 
 @dataclass(frozen=True)
@@ -99,14 +94,22 @@ class Balanced:
         while True:
             before, rungs = rungs, self.ladder(belief.rounds, arms.shape[1])
             if rungs != before:
-                self._enter(rungs, belief, own, rng)
+                for rung in rungs:
+                    if rung not in own:
+                        own[rung] = _OwnRounds()
+                        belief.admit(rung, rung.model, rng)
+                for gone in [rung for rung in belief.members if rung not in rungs]:
+                    belief.dismiss(gone)
             belief.leader = rung = min(belief.members, key=suspected)
             width = rung.width(belief)
             best = top(belief.mean + belief.std * width)[0]
             half_width = float(belief.std[best]) * width
             pulled, rewards = yield Pull(np.array([best]), belief, active)
             belief.update(pulled, rewards)
-            own[rung].add(rewards[pulled == best], half_width)
+            rewards = rewards[pulled == best]
+            own[rung].rounds += rewards.size
+            own[rung].rewards += float(rewards.sum())
+            own[rung].half_widths += rewards.size * half_width
             for refuted in self._refuted(belief, own):
                 belief.dismiss(refuted)
 
@@ -115,15 +118,6 @@ class Balanced:
         lower, upper = zip(*(UCB(rung.width).bounds(fit) for rung, fit in belief.members.items()), strict=True)
         xp = namespace(lower[0])
         return reduce(xp.minimum, lower), reduce(xp.maximum, upper)
-
-    def _enter(self, rungs: tuple[Rung, ...], belief: SharedPosterior, own: dict[Any, _OwnRounds], rng: Rng) -> None:
-        """Admit new rungs, and dismiss those that are no longer on the ladder."""
-        for rung in rungs:
-            if rung not in own:
-                own[rung] = _OwnRounds()
-                belief.admit(rung, rung.model, rng)
-        for rung in [rung for rung in belief.members if rung not in rungs]:
-            belief.dismiss(rung)
 
     def _refuted(self, belief: SharedPosterior, own: dict[Any, _OwnRounds]) -> list[Rung]:
         """Rungs whose own average plus its allowance is below the lower bound of another rung's average."""

@@ -32,11 +32,9 @@ class Design(Protocol):
 
     def __call__(self, model: Model, arms: Floats, count: int, rng: Rng, /) -> Ints:
         """Indices of ``count`` of these (N, d) arms; repetitions mean repeated pulls."""
-        ...
 
     def points(self, model: Model, draw: Draw, count: int, rng: Rng, /) -> Floats:
         """(count, d) points of a region, from the uniform points that ``draw`` returns."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Model, Posterior, Rng, Schedule, convert_numbers
 from noregret.decision.arms import Bools, among, remaining
 from noregret.decision.designs import Design, Doubling, Lengths, left_before
-from noregret.decision.loops import Best, Play, Pull
+from noregret.decision.loops import Best, Play, Pull, vouched
 from noregret.decision.region import CLOUD, Region, climb, tops
 
 
@@ -87,11 +87,8 @@ class Elimination:
     def play(self, arms: Floats | Box, rng: Rng) -> Play:
         """Plan, pull, eliminate; for ever."""
         if isinstance(arms, Box):
-            epochs = self.first_epoch, self.lengths, self.separate, self.horizon
-            return ShrinkingBox(self.model, self.design, self.survival, *epochs).play(arms, rng)
-        return self._play(arms, rng)
-
-    def _play(self, arms: Floats, rng: Rng) -> Play:
+            yield from ShrinkingBox(self).play(arms, rng)
+            return
         survival, active, length = self.survival, np.arange(len(arms)), self.first_epoch
         belief = epoch = self.model.prior(arms, rng)
         about, done, spent = active, 0, 0
@@ -175,11 +172,9 @@ class BoxWidth(Protocol):
 
     def on(self, box: Box, kernel: Kernel) -> Schedule:
         """Width for this box."""
-        ...
 
     def slack(self, ridge: float) -> float:
         """Slack that accounts for the grid."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,13 +187,16 @@ class Reaches:
     threshold: float
 
     def __call__(self, points: Floats) -> Bools:
-        mean, std = self.belief.predict(points)
-        return np.asarray(mean + self.width * std + self.slack >= self.threshold)
+        return self.bound(*self.belief.predict(points)) >= self.threshold
+
+    def bound(self, mean: Floats, std: Floats) -> Floats:
+        """Return the left side of the test."""
+        return np.asarray(mean + self.width * std + self.slack)
 
 
 @dataclass(frozen=True)
 class ShrinkingBox:
-    """Elimination on a box: REDS as Alg. 1 states it, without a grid; the fields are those of `Elimination`.
+    """Loop of `Elimination` on a box: REDS as Alg. 1 states it, without a grid.
 
     `Pull.arms` are (n, d) points, `Pull.active` is the `Region`. The active region X_r is the set of points that passed
     the test of line 10 in every epoch so far, each with that epoch's own posterior. Three things that are trivial for
@@ -216,29 +214,23 @@ class ShrinkingBox:
     The largest and smallest values of App. D.1 and D.2 come from the same search and the same points.
     """
 
-    model: Model
-    design: Design
-    survival: Survival
-    first_epoch: int
-    lengths: Lengths
-    separate: bool
-    horizon: int | None = None
+    loop: Elimination
 
     def play(self, box: Box, rng: Rng) -> Play:
         """Plan, pull, shrink the region; for ever."""
-        survival, region = self.survival, Region(box).surveyed(rng)
+        loop, survival, region = self.loop, self.loop.survival, Region(box).surveyed(rng)
         if isinstance(survival.width, BoxWidth):
-            model: Any = self.model
+            model: Any = loop.model
             kernel = model.kernel if hasattr(model, "kernel") else model.features.kernel
             slack = max(survival.slack, survival.width.slack(model.ridge))
             survival = replace(survival, width=survival.width.on(box, kernel), slack=slack)
-        length, done, spent = self.first_epoch, 0, 0
+        length, done, spent = loop.first_epoch, 0, 0
         points, rewards = np.empty((0, box.dimension)), np.empty(0)
         belief, first = self._learnt(region, points, rewards, rng), True
-        best = _vouched(survival, belief)
+        best = vouched(belief, survival.bounds(belief), belief.arms)
         while True:
             with threads_for(PROPOSALS * len(points) ** 2):
-                pieces, left = region.pieces() if self.separate else [region], left_before(self.horizon, spent)
+                pieces, left = region.pieces() if loop.separate else [region], left_before(loop.horizon, spent)
                 count = min(length - done, -(-left // len(pieces)) if left else length)
                 plan = self.plan(pieces, count, left, rng)
             while len(plan):  # Alg. 1, lines 3-8
@@ -248,42 +240,38 @@ class ShrinkingBox:
                 plan, spent = remaining(plan, pulled), spent + len(pulled)
                 if first:
                     belief = self._learnt(region, points, rewards, rng)
-                    best = _vouched(survival, belief)
+                    best = vouched(belief, survival.bounds(belief), belief.arms)
             done += count
             if done < length:  # cut by the horizon
                 continue
             if first and not survival.resolved(belief):  # App. D.2
-                length += self.first_epoch
+                length += loop.first_epoch
                 continue
             with threads_for(PROPOSALS * len(points) ** 2):
                 belief = self._learnt(region, points, rewards, rng)  # line 9
                 best = _summit(survival, belief, region)
                 test = _test(survival, belief, region, best)
-                region = region.shrunk(test, _witnesses(belief, region, test, best), rng)  # line 10
-            length, done, first = self.lengths(length), 0, False  # line 11
+                # local maxima of the tested bound may lie in pieces of the region without a known point
+                peaks, values = _climb(belief, region, test.bound)
+                witnesses = np.vstack([best.arm, peaks[values >= test.threshold]])
+                region = region.shrunk(test, witnesses, rng)  # line 10
+            length, done, first = loop.lengths(length), 0, False  # line 11
             points, rewards = points[:0], rewards[:0]
 
     def plan(self, pieces: list[Region], count: int, left: int | None, rng: Rng) -> Floats:
         """``count`` points in each piece, (n, d), or only ``left`` points, from the pieces in turn."""
         draws = [partial(piece.sample, rng=rng) for piece in pieces]
-        plans = [self.design.points(self.model, draw, count, rng) for draw in draws]
+        plans = [self.loop.design.points(self.loop.model, draw, count, rng) for draw in draws]
         if left is None or count * len(pieces) <= left:
             return np.vstack(plans)
         return np.stack(plans, axis=1).reshape(-1, plans[0].shape[1])[:left]
 
     def _learnt(self, region: Region, points: Floats, rewards: Floats, rng: Rng) -> Posterior:
         """Belief about the pulled points and the region's known points."""
-        belief = self.model.prior(np.vstack([points, region.known[:CLOUD]]), rng)
+        belief = self.loop.model.prior(np.vstack([points, region.known[:CLOUD]]), rng)
         if len(points):
             belief.update(np.arange(len(points)), rewards)
         return belief
-
-
-def _vouched(survival: Survival, belief: Posterior) -> Best:
-    """Arm of the belief with the largest lower bound."""
-    lower, upper = survival.bounds(belief)
-    i = int(np.argmax(lower))
-    return Best(belief.arms[i], float(belief.mean[i]), float(lower[i]), float(upper[i]))
 
 
 def _summit(survival: Survival, belief: Posterior, region: Region) -> Best:
@@ -304,12 +292,6 @@ def _test(survival: Survival, belief: Posterior, region: Region, best: Best) -> 
     mean = _climb(belief, region, lambda mean, std: mean)[1].max()
     std = _climb(belief, region, lambda mean, std: std)[1].max()
     return Reaches(belief, 0.0, 0.0, float(mean - 2 * (width * std + slack) - hair))
-
-
-def _witnesses(belief: Posterior, region: Region, test: Reaches, best: Best) -> Floats:
-    """Local maxima of the tested bound, which may lie in pieces of the region without a known point."""
-    points, values = _climb(belief, region, lambda mean, std: mean + test.width * std + test.slack)
-    return np.vstack([best.arm, points[values >= test.threshold]])
 
 
 def _climb(belief: Posterior, region: Region, score: Callable[[Floats, Floats], Floats]) -> tuple[Floats, Floats]:

@@ -66,11 +66,9 @@ class Algorithm(Protocol):
         A loop that also takes ``belief``, the prior knowledge about the arms, supports changes of the arms during a run
         and rewards with their own noise factors. It must have no other state: it may be restarted at any time.
         """
-        ...
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
         """Lower and upper confidence bound of every arm of the belief, each (N,)."""
-        ...
 
 
 @runtime_checkable
@@ -82,11 +80,26 @@ class ThinksAhead(Protocol):
 
         `noregret.decision.loops.ahead` is this for a rule.
         """
-        ...
+
+
+class FollowsRule:
+    """Part of a loop that chooses arms by a rule."""
+
+    rule: Rule
+    band: Band | None
+
+    def ahead(self, belief: Posterior, out: Ints, rng: Rng) -> Iterator[int]:
+        """Arms with the highest scores, each as if those before it and the pending ones had returned their mean."""
+        return ahead(self.rule, belief, rng, out)
+
+    def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
+        """Lower and upper confidence bounds, each (N,): those of the band, or of the rule, or else mean +- 2 std."""
+        chosen: Any = self.band or self.rule
+        return (chosen if isinstance(chosen, Band) else UCB(Constant(2.0))).bounds(belief)
 
 
 @dataclass(frozen=True)
-class Sequential:
+class Sequential(FollowsRule):
     """Loop that pulls one arm at a time: the one with the highest score, the lowest index on ties.
 
     ``band`` provides the bounds that `Policy.best` reports. The default is the rule's own band if it has one (UCB,
@@ -102,10 +115,8 @@ class Sequential:
     def play(self, arms: Floats | Box, rng: Rng, belief: Posterior | None = None) -> Play:
         """Score, pull, learn; for ever. ``belief`` is the prior knowledge about these arms."""
         if isinstance(arms, Box):
-            return play_on_box(self.model, self.rule, arms, rng, lambda belief, std: self.times)
-        return self._play(arms, rng, belief)
-
-    def _play(self, arms: Floats, rng: Rng, belief: Posterior | None) -> Play:
+            yield from play_on_box(self.model, self.rule, arms, rng, lambda belief, std: self.times)
+            return
         belief, active = belief or self.model.prior(arms, rng), np.arange(len(arms))
         while True:
             best = best_arm(self.rule, belief, rng)
@@ -123,10 +134,6 @@ class Sequential:
             row = [next(ahead(self.rule, belief, rng, out))] * self.times
             yield from row
             out = np.append(out, row)
-
-    def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
-        """Lower and upper confidence bounds, each (N,)."""
-        return bounds_of(self.rule, self.band, belief)
 
 
 def play_on_box(
@@ -174,21 +181,19 @@ def recommended(algorithm: Algorithm, pull: Pull) -> Best:
     """Arm with the largest lower confidence bound, by the belief of a pull."""
     if pull.best is not None:
         return pull.best
-    lower, upper = algorithm.bounds(pull.belief)
-    i = int(lower.argmax())
     about = pull.active if pull.about is None else pull.about
+    return vouched(pull.belief, algorithm.bounds(pull.belief), about)
+
+
+def vouched(belief: Posterior, bounds: tuple[Floats, Floats], about: Any) -> Best:
+    """Arm with the largest of these lower bounds; the i-th arm of the belief is ``about[i]``."""
+    i = int(bounds[0].argmax())
     arm = int(about[i]) if about.ndim == 1 else about[i]
-    return Best(arm, float(pull.belief.mean[i]), float(lower[i]), float(upper[i]))
-
-
-def bounds_of(rule: Rule, band: Band | None, belief: Posterior) -> tuple[Floats, Floats]:
-    """Bounds of the band, or of the rule if it has bounds, or else mean +- 2 std."""
-    chosen: Any = band or rule
-    return (chosen if isinstance(chosen, Band) else UCB(Constant(2.0))).bounds(belief)
+    return Best(arm, float(belief.mean[i]), float(bounds[0][i]), float(bounds[1][i]))
 
 
 @dataclass(frozen=True)
-class Batched:
+class Batched(FollowsRule):
     """Loop with adaptive batches (BBKB, Calandriello et al. 2020), for any model and rule.
 
     A batch is chosen arm by arm as if each had returned its mean. It ends with its ``size``-th arm, or when
@@ -229,17 +234,9 @@ class Batched:
             pulled, rewards = yield Pull(np.array(batch, dtype=np.intp), belief, active)
             belief.update(pulled, rewards)
 
-    def ahead(self, belief: Posterior, out: Ints, rng: Rng) -> Iterator[int]:
-        """Arms with the highest scores, each as if those before it and the pending ones had returned their mean."""
-        return ahead(self.rule, belief, rng, out)
-
-    def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
-        """Lower and upper confidence bounds, each (N,)."""
-        return bounds_of(self.rule, self.band, belief)
-
 
 @dataclass(frozen=True)
-class Repeated:
+class Repeated(FollowsRule):
     """Loop that repeats the chosen arm until its variance has shrunk (mini-GP-UCB, Calandriello et al. 2022).
 
     The arm is pulled floor((growth^2 - 1) ridge / s(x)^2) times in a row, at least once and at most as often as all
@@ -258,10 +255,8 @@ class Repeated:
     def play(self, arms: Floats | Box, rng: Rng, belief: Posterior | None = None) -> Play:
         """Choose an arm, pull it until its variance has shrunk, learn; for ever."""
         if isinstance(arms, Box):
-            return play_on_box(self.model, self.rule, arms, rng, self._times)
-        return self._play(arms, rng, belief)
-
-    def _play(self, arms: Floats, rng: Rng, belief: Posterior | None) -> Play:
+            yield from play_on_box(self.model, self.rule, arms, rng, self._times)
+            return
         belief, active = belief or self.model.prior(arms, rng), np.arange(len(arms))
         while True:
             best = best_arm(self.rule, belief, rng)
@@ -273,14 +268,6 @@ class Repeated:
         """Number of pulls of an arm with this std."""
         times = (self.growth**2 - 1) * belief.ridge / max(std**2, 1e-300)
         return int(min(max(times, 1), belief.rounds + 1))
-
-    def ahead(self, belief: Posterior, out: Ints, rng: Rng) -> Iterator[int]:
-        """Arms with the highest scores, each as if those before it and the pending ones had returned their mean."""
-        return ahead(self.rule, belief, rng, out)
-
-    def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
-        """Lower and upper confidence bounds, each (N,)."""
-        return bounds_of(self.rule, self.band, belief)
 
 
 def _least_cost(belief: Posterior) -> float:
@@ -417,10 +404,8 @@ class _Ahead:
         place = self._place[arm]
         if place not in self._picked:
             start, weights = self._covariance([arm], self.arms), self._counts / self._ridge * self._start[:, place]
-            self._start, self._now = (
-                np.vstack([self._start, start]),
-                np.vstack([self._now, start - weights @ self._now]),
-            )
+            self._start = np.vstack([self._start, start])
+            self._now = np.vstack([self._now, start - weights @ self._now])
             self._picked, self._counts = np.append(self._picked, place), np.append(self._counts, 0.0)
         which = int(np.flatnonzero(self._picked == place)[0])
         row, pivot = self._now[which].copy(), float(self._now[which, place]) + self._ridge

@@ -341,11 +341,8 @@ class Policy:
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """Undo the changes of the body if it raises."""
-        length, held, before = (
-            len(self._history),
-            len(self._held),
-            (self._held, self._asked, self._waiting, self._at_once),
-        )
+        length, held = len(self._history), len(self._held)
+        before = self._held, self._asked, self._waiting, self._at_once
         try:
             yield
         except BaseException:

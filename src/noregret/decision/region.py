@@ -1,4 +1,4 @@
-"""Region: the part of a box whose points pass a list of tests.
+"""Region: the part of a box whose points pass a list of tests; and searches for maxima on a box.
 
 Uniform points of it are drawn by rejection. The proposals come from the whole box while at least one in `WASTE` is
 accepted. After that they come from small boxes around known points of the region, one of which is drawn at random; a
@@ -15,6 +15,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
@@ -46,6 +47,14 @@ SMALLEST_PIECE = 0.02
 """Least share of the known points for a separate piece of the region."""
 STEP = 1e-4
 """Last step of the search for a maximum, as a share of the box's sides."""
+PEAKS = 4
+"""Number of starting points of `highest_point`: the highest of those above their neighbours."""
+TALLEST = 200
+"""Number of the highest arms among which starting points are looked for."""
+DIFFERENCE = 1e-5
+"""Step of the differences that give its gradient, as a share of the box's sides."""
+ITERATIONS = 25
+"""Largest number of its steps, of L-BFGS-B."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,15 +176,13 @@ class Region:
         labels = _labels(self) if len(self.known) >= CLOUD else np.zeros(1, dtype=np.intp)
         if (labels == labels[0]).all():
             return [self]
-        tree = cKDTree(self.known / self.box.sides)
-        return [
-            self._part(Nearest(tree, self.box.sides, labels, label), self.known[labels == label])
-            for label in np.unique(labels).tolist()
-        ]
-
-    def _part(self, test: Test, known: Floats) -> Region:
+        tree, parts = cKDTree(self.known / self.box.sides), []
         spacing = self.cover.reach if self.cover else self.box.sides
-        return replace(self, tests=(test, *self.tests), known=known, cover=Cover.around(known, spacing))
+        for label in np.unique(labels).tolist():
+            test, known = Nearest(tree, self.box.sides, labels, label), self.known[labels == label]
+            cover = Cover.around(known, spacing)
+            parts.append(replace(self, tests=(test, *self.tests), known=known, cover=cover))
+        return parts
 
 
 def _labels(region: Region) -> Ints:
@@ -237,3 +244,35 @@ def tops(points: Floats, values: Floats, box: Box, count: int) -> Ints:
     near = np.asarray(cKDTree(points / box.sides).query(points / box.sides, min(NEIGHBOURS + 1, len(points)))[1])
     local = np.flatnonzero(values >= values[near.reshape(len(points), -1)].max(axis=1))
     return np.asarray(local[np.argsort(-values[local], kind="stable")[:count]])
+
+
+def highest_point(score: Callable[[Floats], Floats], arms: Floats, scores: Floats, box: Box) -> tuple[Floats, float]:
+    """Point of the box with the highest score that was found, (d,), and its score.
+
+    The search is L-BFGS-B from the best of the (N, d) arms, whose (N,) scores are known, with gradients from central
+    differences. All starts are one search for the largest sum of their scores, so that a step evaluates one block of
+    points. A maximum that has no start nearby is missed.
+    """
+    listed = np.sort(np.argpartition(-scores, TALLEST)[:TALLEST]) if len(scores) > TALLEST else np.arange(len(scores))
+    listed = listed[np.lexsort((listed, -scores[listed]))]
+    chosen = listed[tops(arms[listed], scores[listed], box, PEAKS)]
+    starts, d = (arms[chosen] - box.lower) / box.sides, box.dimension
+    moves = DIFFERENCE * np.vstack([np.zeros((1, d)), np.eye(d), -np.eye(d)])
+
+    def descent(flat: Floats) -> tuple[float, Floats]:
+        around = flat.reshape(-1, 1, d) + moves
+        values = score(box.lower + box.sides * around.reshape(-1, d)).reshape(len(starts), -1)
+        gradient = (values[:, 1 : d + 1] - values[:, d + 1 :]) / (2 * DIFFERENCE)
+        return -float(values[:, 0].sum()), -gradient.reshape(-1)
+
+    limits: Any = [(0.0, 1.0)] * starts.size
+    found = minimize(
+        descent, starts.reshape(-1), jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": ITERATIONS}
+    )
+    points = box.lower + box.sides * np.clip(found.x.reshape(-1, d), 0.0, 1.0)
+    points = np.clip(points, box.lower, [high for _, high in box.bounds])
+    values = score(points)
+    best = int(np.argmax(values))
+    if values[best] > scores[chosen[0]]:
+        return np.asarray(points[best]), float(values[best])
+    return arms[chosen[0]], float(scores[chosen[0]])

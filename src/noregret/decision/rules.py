@@ -16,7 +16,7 @@ import numpy as np
 from noregret.belief.arrays import Array, as_array, at_least, between, namespace, special, top
 from noregret.belief.box import Box
 from noregret.belief.posterior import Floats, Posterior, Rng, Schedule, as_schedule
-from noregret.decision.maximising import highest_point
+from noregret.decision.region import highest_point
 
 Rule = Callable[[Posterior, Rng], Floats]
 
@@ -58,7 +58,6 @@ class ChoosesPoints(Protocol):
 
     def point(self, posterior: Posterior, box: Box, rng: Rng) -> Floats:
         """Point of the box to pull next, (d,)."""
-        ...
 
 
 @runtime_checkable
@@ -67,7 +66,6 @@ class Band(Protocol):
 
     def bounds(self, posterior: Posterior) -> tuple[Floats, Floats]:
         """Lower and upper bound, each (N,)."""
-        ...
 
 
 @dataclass(frozen=True)

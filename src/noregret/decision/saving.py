@@ -144,16 +144,10 @@ def _history(about: dict[str, Any], content: dict[str, Any]) -> list[Event]:
     told: Iterator[Any] = iter(_unpacked("sent", content))
     moves = (content[f"change_{i}"] for i in count())
     sources = {"s": told, "l": told, "m": moves, "r": repeat(None)}
-    return [Event(KINDS[letter], next(sources[letter])) for letter in _letters(about, content)]
-
-
-def _letters(about: dict[str, Any], content: dict[str, Any]) -> list[str]:
-    if about["format"] > 2:
-        return list(about["events"])
-    letters = ["s"] * len(content["sent_lengths"])
-    for i, rounds in enumerate(about["changes"]):
+    letters = list(about.get("events", "s" * len(content["sent_lengths"])))
+    for i, rounds in enumerate(about.get("changes", ())):  # up to format 2
         letters.insert(rounds + i, "m")
-    return letters
+    return [Event(KINDS[letter], next(sources[letter])) for letter in letters]
 
 
 def recorded(
@@ -229,7 +223,11 @@ def describe(value: Any, arrays: Arrays | None = None) -> Any:
     if isinstance(value, np.number | np.bool_):
         return value.item()
     if isinstance(value, np.ndarray):
-        return _array(value, arrays)
+        if arrays is None:
+            return {"array": value.tolist(), "dtype": value.dtype.str}
+        name = f"algorithm_{len(arrays)}"
+        arrays[name] = value
+        return {"array": name}
     if isinstance(value, tuple | list):
         return {"tuple": [describe(item, arrays) for item in value]}
     if is_dataclass(value) and not isinstance(value, type) and "<locals>" not in type(value).__qualname__:
@@ -253,7 +251,12 @@ def _built(record: Any, arrays: Arrays, classes: dict[str, type]) -> Any:
     if not isinstance(record, dict):
         return record
     if "array" in record:
-        return _stored_array(record, arrays)
+        stored = record["array"]
+        if not isinstance(stored, str):
+            return np.array(stored, dtype=record["dtype"])
+        if stored not in arrays:
+            raise ValueError(f"the array {stored} is missing")
+        return arrays[stored]
     if "tuple" in record:
         return tuple(_built(item, arrays, classes) for item in record["tuple"])
     content = {name: _built(value, arrays, classes) for name, value in record["fields"].items()}
@@ -282,23 +285,6 @@ def nameless(record: Any) -> Any:
     if isinstance(record, dict):
         return {name: nameless(value) for name, value in record.items()}
     return [nameless(value) for value in record] if isinstance(record, list) else record
-
-
-def _array(value: Any, arrays: Arrays | None) -> dict[str, Any]:
-    if arrays is None:
-        return {"array": value.tolist(), "dtype": value.dtype.str}
-    name = f"algorithm_{len(arrays)}"
-    arrays[name] = value
-    return {"array": name}
-
-
-def _stored_array(record: dict[str, Any], arrays: Arrays) -> Any:
-    stored = record["array"]
-    if not isinstance(stored, str):
-        return np.array(stored, dtype=record["dtype"])
-    if stored not in arrays:
-        raise ValueError(f"the array {stored} is missing")
-    return arrays[stored]
 
 
 def _name(kind: type) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 from noregret.belief.arrays import is_tensor, numpy_of
 from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng, Schedule, convert_numbers
 from noregret.decision.arms import located
-from noregret.decision.loops import Best, Play, Pull
+from noregret.decision.loops import Best, Play, Pull, vouched
+from noregret.decision.rules import UCB
 
 DEEPEST = 40
 """Depth of the tree: cells of side 2^-40 of the arms' bounding box are not split."""
@@ -102,8 +103,7 @@ class ThresholdTree:
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
         """Mean -+ width * std, each (N,)."""
-        half_width = self.width(belief) * belief.std
-        return belief.mean - half_width, belief.mean + half_width
+        return UCB(self.width).bounds(belief)
 
     def _search(
         self, level: Level, cell: Ints, before: Best | None, rng: Rng
@@ -119,7 +119,8 @@ class ThresholdTree:
         while alive.any():
             lower, upper = self.bounds(belief)
             if belief.rounds:
-                best = _better(before, belief, sample, lower, upper)
+                best = vouched(belief, (lower, upper), sample)
+                best = before if before is not None and before.lower >= best.lower else best
                 if upper[alive].max() < level.threshold - self.slack * 0.5 ** (level.number - 1):
                     break
                 if lower[alive].max() > level.threshold or waited >= patience:
@@ -148,11 +149,3 @@ class ThresholdTree:
             pulled, rewards = yield Pull(about, belief, active, about)
             places, is_sampled = located(about, pulled)
             belief.update(places, rewards[is_sampled])
-
-
-def _better(before: Best | None, belief: Posterior, sample: Ints, lower: Floats, upper: Floats) -> Best:
-    """Arm with the largest lower bound now, or the previous one if its bound is larger."""
-    i = int(np.argmax(lower))
-    if before is not None and before.lower >= lower[i]:
-        return before
-    return Best(int(sample[i]), float(belief.mean[i]), float(lower[i]), float(upper[i]))

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from noregret.experiments.figure import Decision, Finding, Results
-from noregret.experiments.summary import Interval, fraction_interval, mean_interval
+from noregret.experiments.figure import Claim, Decision, Finding, Panel, Results
+from noregret.experiments.summary import Interval, final_regret, fraction_interval, mean_interval
 
 Number = Callable[[Any], float]
 """Function from a finished trial to the number that is compared."""
@@ -64,14 +64,18 @@ def ratio_of_means(first: ArrayLike, second: ArrayLike, confidence: float = 0.95
     return Interval(value, max(float((b - root) / a), 0.0), float((b + root) / a))
 
 
-def final_regret(trace: Any) -> float:
-    """Cumulative regret of a trace after its last round."""
-    return float(trace.regret.sum())
-
-
 def seconds(trial: Any) -> float:
     """Seconds that a trial spent in the algorithm."""
     return float(trial.seconds)
+
+
+TIME: Any = {"of": seconds, "what": "time"}
+"""Arguments of `Below` and `less` that compare times."""
+
+
+def less(text: str, panel: Panel, first: str, *others: str, because: str = "", unlike: str = "", **test: Any) -> Claim:
+    """Claim of this text that one algorithm has less regret than each of the others; ``test`` as in `Below`."""
+    return Claim(text, Below(panel.key, first, others, **test), unlike, because)
 
 
 @dataclass(frozen=True)

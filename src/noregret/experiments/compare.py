@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from noregret.algorithms import NAMES
-from noregret.belief.posterior import Floats
 from noregret.decision.loops import Algorithm
 from noregret.experiments import plot
 from noregret.experiments.run import ChangingWorld, World, check_world, run
-from noregret.experiments.summary import Interval, mean_interval, summarise
+from noregret.experiments.summary import Interval, final_regret, mean_interval, summarise
 from noregret.experiments.trace import Trace
 from noregret.experiments.trials import build
 from noregret.extra import extra
@@ -59,10 +58,11 @@ class Comparison:
     def rows(self) -> list[Compared]:
         """One row per algorithm, the smallest mean regret first."""
         names = [row.algorithm for row in summarise(self.traces)]
-        best = _regrets(self.traces[names[0]])
+        best = np.array([final_regret(trace) for trace in self.traces[names[0]]])
         rows = []
         for name in names:
-            regrets, last = _regrets(self.traces[name]), [trace.simple_regret[-1] for trace in self.traces[name]]
+            regrets = np.array([final_regret(trace) for trace in self.traces[name]])
+            last = [trace.simple_regret[-1] for trace in self.traces[name]]
             rows.append(Compared(name, mean_interval(regrets), mean_interval(regrets - best), mean_interval(last)))
         return rows
 
@@ -151,10 +151,6 @@ def _built(algorithm: Any, problem: Any, horizon: int) -> Algorithm:
         raise ValueError(f"an algorithm must be such as algorithms.igp_ucb(kernel), or its name, got {algorithm!r}")
     known: Algorithm = algorithm
     return known
-
-
-def _regrets(traces: Sequence[Trace]) -> Floats:
-    return np.array([trace.regret.sum() for trace in traces])
 
 
 def _text(interval: Interval) -> str:

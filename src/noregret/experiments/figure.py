@@ -15,7 +15,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -31,6 +31,9 @@ from noregret.problems import Changing, Problem
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
+
+Pictures = Mapping[str, "Picture"]
+"""Pictures by the key of their panel, or by another short name."""
 
 Results = Mapping[str, Mapping[str, Sequence[Any]]]
 """Finished trials by the key of the panel, then by the label of the curve, in the order of the trials."""
@@ -58,6 +61,10 @@ class Setting(NamedTuple):
     data: Path | None = None
     """Folder of the measured data; None for the data of the package."""
 
+    def seeds(self, count: int) -> list[np.random.SeedSequence]:
+        """One seed per trial; with more trials the first seeds stay the same."""
+        return np.random.SeedSequence(self.seed).spawn(count)
+
 
 class Task(NamedTuple):
     """One trial to run."""
@@ -70,29 +77,6 @@ class Task(NamedTuple):
     """Function that runs the trial, in any process."""
     kind: type[Trace] | type[Measurement] = Trace
     """Type that ``work`` returns."""
-
-
-class Panel(Protocol):
-    """One set of axes and its trials."""
-
-    @property
-    def key(self) -> str:
-        """Short name, unique among all panels; panels of two figures that share trials have the same key."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """Title above the axes."""
-        ...
-
-    @property
-    def files(self) -> Sequence[str]:
-        """Names of the data files that are needed."""
-        ...
-
-    def tasks(self, setting: Setting) -> Sequence[Task]:
-        """Trials of the panel; the curves of one trial are adjacent, so that they finish together."""
-        ...
 
 
 class Finding(NamedTuple):
@@ -144,15 +128,15 @@ class Figure:
     """Description of the experiment here, with its departures from the paper."""
     panels: Sequence[Panel]
     claims: Sequence[Claim]
-    draw: Callable[[Figure, Results], Mapping[str, Picture]]
-    """Pictures by the key of their panel, or by another short name."""
     scale: Scale
     """Full scale: the rounds of the paper, if it gives them, and enough trials to decide."""
     quick: Scale
     minutes: float
     """Approximate time on two cores, in minutes."""
-    tabulate: Callable[[Figure, Results], Sequence[Table]] = lambda figure, results: ()
-    """Tables of the numbers."""
+    draw: Callable[[Figure, Results], Pictures] = lambda figure, results: regrets(figure, results)
+    """Regret on logarithmic axes by default."""
+    tabulate: Callable[[Figure, Results], Sequence[Table]] = lambda figure, results: regret_tables(figure, results)
+    """Tables of the numbers; regret and time of every comparison by default."""
 
     @property
     def files(self) -> list[str]:
@@ -174,67 +158,46 @@ class Figure:
         return verdicts
 
 
-def seeds(setting: Setting, count: int) -> list[np.random.SeedSequence]:
-    """One seed per trial; with more trials the first seeds stay the same."""
-    return np.random.SeedSequence(setting.seed).spawn(count)
-
-
 class Entrant(NamedTuple):
     """An algorithm of a comparison: its builder, and settings that are not facts of the problem."""
 
     builder: Callable[..., Algorithm]
     settings: Mapping[str, Any]
-    problem: Callable[..., Problem] | None = None
+    problem: Callable[..., Problem | Changing] | None = None
     """Form of the problem with the same arms and rewards but another kernel, for an algorithm that needs it."""
 
 
 @dataclass(frozen=True)
 class ComparisonPanel:
-    """Algorithms on one problem; in every trial all of them have the same instance and the same noise.
-
-    Parameters
-    ----------
-    key, title : str
-    problem : callable
-        Makes the problem of a trial from ``rng``. If there are ``files``, it takes their folder first; if there are
-        ``rows``, it also takes ``row``, the number of the trial.
-    entrants : mapping of str to Entrant
-        The algorithms by their labels.
-    files : sequence of str
-        Data files of the problem.
-    rows : int, optional
-        Number of instances, which is the largest number of trials.
-    watch : sequence of str
-        Further quantities that every trace records, as in `noregret.run`.
-    """
+    """Algorithms on one problem; in every trial all of them have the same instance and the same noise."""
 
     key: str
+    """Short name, unique among all panels; panels of two figures that share trials have the same key."""
     title: str
     problem: Callable[..., Problem | Changing]
+    """Function that makes the problem of a trial from ``rng``. If there are ``files``, it takes their folder first; if
+    there are ``rows``, it also takes ``row``, the number of the trial."""
     entrants: Mapping[str, Entrant]
     files: Sequence[str] = ()
     rows: int | None = None
+    """Number of instances, which is the largest number of trials."""
     watch: Sequence[str] = ()
+    """Further quantities that every trace records, as in `noregret.run`."""
 
     def tasks(self, setting: Setting) -> list[Task]:
-        """Tasks ordered by trial, and within a trial by algorithm."""
-        count = min(setting.scale.trials, self.rows or setting.scale.trials)
-        return [
-            self._task(i, seed, label, setting)
-            for i, seed in enumerate(seeds(setting, count))
-            for label in self.entrants
-        ]
-
-    def _task(self, i: int, seed: np.random.SeedSequence, label: str, setting: Setting) -> Task:
-        entrant, rounds = self.entrants[label], setting.scale.rounds
-        problem = entrant.problem or self.problem
-        problem = partial(problem, setting.data) if self.files else problem
-        problem = partial(problem, row=i) if self.rows else problem
-        algorithm = partial(built, entrant, horizon=rounds)
-        trial = Trial(label, problem, algorithm, rounds, seed, watch=tuple(self.watch))
-        depends: list[Any] = [rounds, setting.seed, {key: repr(value) for key, value in entrant.settings.items()}]
-        depends += [str(setting.data)] if self.files and setting.data else []
-        return Task(label, kept_at(self.key, label, i, depends), trial.play)
+        """Trials to run, by number and then by algorithm, so that the curves of one trial finish together."""
+        count, rounds, tasks = min(setting.scale.trials, self.rows or setting.scale.trials), setting.scale.rounds, []
+        for i, seed in enumerate(setting.seeds(count)):
+            for label, entrant in self.entrants.items():
+                problem = entrant.problem or self.problem
+                problem = partial(problem, setting.data) if self.files else problem
+                problem = partial(problem, row=i) if self.rows else problem
+                trial = Trial(label, problem, partial(built, entrant, horizon=rounds), rounds, seed, watch=self.watch)
+                settings = {key: repr(value) for key, value in entrant.settings.items()}
+                data = [str(setting.data)] if self.files and setting.data else []
+                path = kept_at(self.key, label, i, [rounds, setting.seed, settings, *data])
+                tasks.append(Task(label, path, trial.play))
+        return tasks
 
 
 def built(entrant: Entrant, problem: Problem | Changing, horizon: int) -> Algorithm:
@@ -248,19 +211,13 @@ Measure = Callable[..., Mapping[str, Floats]]
 
 @dataclass(frozen=True)
 class MeasurementPanel:
-    """Measurements of every trial that are not runs of an algorithm.
-
-    Parameters
-    ----------
-    key, title : str
-    measures : mapping of str to callable
-        Functions by label, from ``rounds`` and ``rng``, a Generator, to named arrays. All labels of a trial have the
-        same seed.
-    """
+    """Measurements of every trial that are not runs of an algorithm."""
 
     key: str
     title: str
     measures: Mapping[str, Measure]
+    """Functions by label, from ``rounds`` and ``rng``, a Generator, to named arrays. All labels of a trial have the
+    same seed."""
     files: Sequence[str] = field(default=(), init=False)
 
     def tasks(self, setting: Setting) -> list[Task]:
@@ -272,9 +229,13 @@ class MeasurementPanel:
                 partial(measured, measure, setting.scale.rounds, seed),
                 Measurement,
             )
-            for i, seed in enumerate(seeds(setting, setting.scale.trials))
+            for i, seed in enumerate(setting.seeds(setting.scale.trials))
             for label, measure in self.measures.items()
         ]
+
+
+Panel = ComparisonPanel | MeasurementPanel
+"""One set of axes and its trials."""
 
 
 def measured(measure: Measure, rounds: int, seed: np.random.SeedSequence) -> Measurement:
@@ -311,20 +272,24 @@ def picture(ax: Axes) -> Picture:
     return held
 
 
-def regrets(
-    figure: Figure, results: Results, *, log: bool = False, average: bool = False, rates: bool = False
-) -> Mapping[str, Picture]:
-    """Regret of every algorithm, one picture per panel."""
+def finished(ax: Axes, note: str | None = None) -> Picture:
+    """Picture with a frame, and with a legend below the axes that has this title."""
+    plot.finish(ax, note, legend="below")
+    return picture(ax)
+
+
+def regrets(figure: Figure, results: Results, *, average: bool = False) -> Pictures:
+    """Regret of every algorithm on logarithmic axes, or on linear ones divided by rounds, one picture per panel."""
     return {
         panel.key: picture(
-            plot.regret(results[panel.key], ax=axes(panel.title), log=log, average=average, rates=rates, legend="below")
+            plot.regret(results[panel.key], ax=axes(panel.title), log=not average, average=average, legend="below")
         )
         for panel in figure.panels
     }
 
 
 def regret_tables(figure: Figure, results: Results) -> list[Table]:
-    """Final regret and time per round of every algorithm, one table per panel."""
+    """Final regret and time per round of every algorithm, one table per panel that compares algorithms."""
     return [
         Table(
             panel.title,
@@ -335,4 +300,5 @@ def regret_tables(figure: Figure, results: Results) -> list[Table]:
             ],
         )
         for panel in figure.panels
+        if isinstance(panel, ComparisonPanel)
     ]

@@ -18,7 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from noregret.experiments.figure import OUTCOMES, Figure, Results, Setting, Table, Verdict
+from noregret.experiments.figure import OUTCOMES, Figure, Setting, Table, Verdict
 from noregret.files import write_atomically
 
 REPORT, RUNS, PAGE = "report.json", "runs.json", "index.html"
@@ -113,15 +113,6 @@ def described(figure: Figure, setting: Setting, **found: Any) -> Report:
     """Report of a figure run in this setting, with its results."""
     says, how = " ".join(figure.says.split()), " ".join(figure.how.split())
     return Report(figure.name, figure.title, says, how, *setting.scale, *figure.scale, setting.seed, **found)
-
-
-def curves_of(figure: Figure, results: Results) -> list[Curve]:
-    """Algorithms or measurements of every panel, from the record of its first trial."""
-    return [
-        Curve(panel.title, label, getattr(trials[0], "algorithm", "") or getattr(trials[0], "about", ""))
-        for panel in figure.panels
-        for label, trials in results[panel.key].items()
-    ]
 
 
 def found_in(folder: Path, order: Sequence[str]) -> list[Report]:

@@ -8,8 +8,9 @@ those of Okabe and Ito, which colour-blind readers can tell apart.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 from zlib import crc32
 
@@ -149,16 +150,8 @@ def simple_regret(
 
     The arguments are as in `regret`.
     """
-    ax = ax or new_axes()
-    for name, traces in traces_by_name.items():
-        rounds = _thinned(_length(name, traces), log=True)
-        if any(len(trace.simple_regret) < rounds[-1] for trace in traces):
-            raise ValueError(f"traces of {name} must have a simple regret: make them with this version of run")
-        _curve(ax, name, rounds, np.array([trace.simple_regret[rounds - 1] for trace in traces]), name)
-    ax.set(xlabel="round", ylabel="simple regret", xscale="log")
-    ax.set_ylim(bottom=0)
-    finish(ax, _note(traces_by_name), path, legend)
-    return ax
+    regrets, missing = attrgetter("simple_regret"), "a simple regret: make them with this version of run"
+    return _recorded(traces_by_name, regrets, missing, path, ax, legend, ylabel="simple regret", xscale="log")
 
 
 def dictionary_size(
@@ -172,7 +165,7 @@ def dictionary_size(
 
     The traces must have recorded it: ``noregret.run(..., watch=["rank"])``. The other arguments are as in `regret`.
     """
-    return _watched(traces_by_name, "rank", "features in use", False, path, ax, legend)
+    return _watched(traces_by_name, "rank", path, ax, legend, ylabel="features in use")
 
 
 def active_arms(
@@ -186,7 +179,7 @@ def active_arms(
 
     The traces must have recorded it: ``noregret.run(..., watch=["active"])``. The other arguments are as in `regret`.
     """
-    return _watched(traces_by_name, "active", "arms still in play", True, path, ax, legend)
+    return _watched(traces_by_name, "active", path, ax, legend, ylabel="arms still in play", yscale="log")
 
 
 def band(
@@ -244,23 +237,30 @@ def style(name: str) -> tuple[str, Any]:
     return STYLES.get(name) or _OTHERS[crc32(name.encode()) % len(_OTHERS)]
 
 
-def _watched(
+def _watched(traces_by_name: Mapping[str, Sequence[Trace]], what: str, *drawn: Any, **axes: Any) -> Axes:
+    missing = f"noted {what!r}: make them with run(..., watch=[{what!r}])"
+    return _recorded(traces_by_name, lambda trace: trace.watched.get(what, ()), missing, *drawn, **axes)
+
+
+def _recorded(
     traces_by_name: Mapping[str, Sequence[Trace]],
-    what: str,
-    title: str,
-    log: bool,
+    values: Callable[[Trace], Sequence[float] | Floats],
+    missing: str,
     path: Path | None,
     ax: Axes | None,
     legend: Legend,
+    **axes: str,
 ) -> Axes:
+    """Draw the mean of values that every trace has recorded per round, on axes with these labels and scales."""
     ax = ax or new_axes()
     for name, traces in traces_by_name.items():
-        if any(what not in trace.watched for trace in traces):
-            raise ValueError(f"traces of {name} must have noted {what!r}: make them with run(..., watch=[{what!r}])")
-        rounds = _thinned(_length(name, traces), log=False)
-        _curve(ax, name, rounds, np.array([trace.watched[what][rounds - 1] for trace in traces]), name)
-    ax.set(xlabel="round", ylabel=title, yscale="log" if log else "linear")
-    if not log:
+        rounds = _thinned(_length(name, traces), axes.get("xscale") == "log")
+        curves = [np.asarray(values(trace)) for trace in traces]
+        if any(len(curve) < rounds[-1] for curve in curves):
+            raise ValueError(f"traces of {name} must have {missing}")
+        _curve(ax, name, rounds, np.array([curve[rounds - 1] for curve in curves]), name)
+    ax.set(xlabel="round", **axes)
+    if axes.get("yscale") != "log":
         ax.set_ylim(bottom=0)
     finish(ax, _note(traces_by_name), path, legend)
     return ax

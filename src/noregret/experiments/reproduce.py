@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
-from noregret.experiments.figure import Figure, Results, Scale, Setting, Task
-from noregret.experiments.page import Illustration, Report, curves_of, described, log_run, write_page
-from noregret.experiments.trace import Measurement, Trace, set_aside
+from noregret.experiments.figure import Figure, Results, Scale, Setting
+from noregret.experiments.page import Curve, Illustration, Report, described, log_run, write_page
+from noregret.experiments.trace import Measurement, Trace, stored
 from noregret.experiments.trials import Engine
 from noregret.extra import extra
 from noregret.terminal import complain, say
@@ -41,44 +41,18 @@ class Order:
         return Setting(Scale(self.rounds or scale.rounds, self.trials or scale.trials), self.seed, self.data)
 
 
-class Watcher(Protocol):
-    """Receiver of the progress of a reproduction."""
-
-    def begin(self, figure: Figure, trials: int, kept: int) -> None:
-        """Begin a figure; an earlier call has run ``kept`` of its ``trials``."""
-        ...
-
-    def advance(self, figure: Figure) -> None:
-        """Count one more finished trial of a figure."""
-        ...
-
-    def finish(self, report: Report) -> None:
-        """Report a figure that is judged and drawn."""
-        ...
-
-    def note(self, text: str) -> None:
-        """Show a message to the user."""
-        ...
-
-
 class Failure(NamedTuple):
     """A trial that raised an error."""
 
     text: str
 
 
-def reproduce(order: Order, watcher: Watcher) -> list[Report]:
-    """Run, judge and draw figures.
-
-    Returns
-    -------
-    list of Report
-        Reports in the order in which the figures finished.
-    """
+def reproduce(order: Order, watcher: Lines) -> list[Report]:
+    """Run, judge and draw figures; return their reports in the order in which the figures finished."""
     start, reports = perf_counter(), list[Report]()
     works = [_Work(figure, order, watcher) for figure in order.figures]
     queue = {task.path: task for work in works for task in work.waiting.values()}  # figures may share trials
-    kept = len({task.path for work in works for task in work.tasks}) - len(queue)
+    kept = len({task.path for work in works for _, task in work.tasks}) - len(queue)
     reports += [_finished(work, order, watcher) for work in works if not work.waiting]
     paths = list(queue)
     for i, outcome in order.engine.each([partial(attempt, queue[path].work) for path in paths]):
@@ -109,15 +83,13 @@ def _traced(error: Exception) -> str:
 class _Work:
     """The trials of one figure, and those of them that are waiting to be run."""
 
-    def __init__(self, figure: Figure, order: Order, watcher: Watcher) -> None:
+    def __init__(self, figure: Figure, order: Order, watcher: Lines) -> None:
         self.figure, self.setting, self.folder = figure, order.setting(figure), order.out / "trials"
-        self.keys, self.tasks = list[str](), list[Task]()
-        for panel in figure.panels:
-            tasks = panel.tasks(self.setting)
-            self.tasks += tasks
-            self.keys += [panel.key] * len(tasks)
+        self.tasks = [(panel.key, task) for panel in figure.panels for task in panel.tasks(self.setting)]
         self.failure = ""
-        self.waiting = {task.path: task for task in self.tasks if not self._is_kept(task, watcher)}
+        self.waiting = {
+            task.path: task for _, task in self.tasks if not stored(task.kind, self.folder / task.path, watcher.note)
+        }
         watcher.begin(figure, len(self.tasks), len(self.tasks) - len(self.waiting))
 
     def receive(self, path: Path, outcome: Trace | Measurement | Failure) -> None:
@@ -131,24 +103,13 @@ class _Work:
 
     def results(self) -> Results:
         """Results of all trials, read from the disk."""
-        found: dict[str, dict[str, list[Any]]] = {key: {} for key in self.keys}
-        for key, task in zip(self.keys, self.tasks, strict=True):
+        found: dict[str, dict[str, list[Any]]] = {key: {} for key, _ in self.tasks}
+        for key, task in self.tasks:
             found[key].setdefault(task.label, []).append(task.kind.load(self.folder / task.path))
         return found
 
-    def _is_kept(self, task: Task, watcher: Watcher) -> bool:
-        try:
-            task.kind.load(self.folder / task.path)
-        except FileNotFoundError:
-            return False
-        except ValueError as error:
-            aside = ", ".join(file.name for file in set_aside(self.folder / task.path))
-            watcher.note(f"{error} (set aside as {aside})")
-            return False
-        return True
 
-
-def _finished(work: _Work, order: Order, watcher: Watcher) -> Report:
+def _finished(work: _Work, order: Order, watcher: Lines) -> Report:
     """Judge and draw a figure whose trials are all finished, and update the page."""
     try:
         report = None if work.failure else _judged(work, order.out)
@@ -170,7 +131,11 @@ def _judged(work: _Work, out: Path) -> Report:
         verdicts=figure.judge(results, work.setting.scale),
         pictures=_drawn(figure, results, out / figure.name),
         tables=list(figure.tabulate(figure, results)),
-        curves=curves_of(figure, results),
+        curves=[
+            Curve(panel.title, label, getattr(trials[0], "algorithm", "") or getattr(trials[0], "about", ""))
+            for panel in figure.panels
+            for label, trials in results[panel.key].items()
+        ],
         seconds=sum(trial.seconds for by in results.values() for trials in by.values() for trial in trials),
     )
 
@@ -194,7 +159,7 @@ WINDOW = 300.0
 
 
 class Lines:
-    """Progress as one line per finished figure."""
+    """Progress of a reproduction, as one line per finished figure."""
 
     def __enter__(self) -> Self:
         return self
@@ -203,15 +168,17 @@ class Lines:
         pass
 
     def begin(self, figure: Figure, trials: int, kept: int) -> None:
-        pass
+        """Begin a figure; an earlier call has run ``kept`` of its ``trials``."""
 
     def advance(self, figure: Figure) -> None:
-        pass
+        """Count one more finished trial of a figure."""
 
     def finish(self, report: Report) -> None:
+        """Report a figure that is judged and drawn."""
         say(f"{report.name}: {report.summary()}")
 
     def note(self, text: str) -> None:
+        """Show a message to the user."""
         complain(f"noregret: {text}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,12 @@ OUT = Path("reproduction")
 
 class Refused(Exception):
     """The command cannot run; the message gives the reason."""
+
+
+def close_to(name: str, names: Iterable[str]) -> str:
+    """Hint at names that are close to an unknown one; empty if there are none."""
+    close = get_close_matches(name, names)
+    return f" (did you mean {' or '.join(close)}?)" if close else ""
 
 
 def check_files(picture: Path | None, folder: Path | None = None) -> None:
@@ -98,8 +104,7 @@ def chosen(names: Sequence[str]) -> list[Figure]:
 
     for name in names:
         if name not in FIGURES and name not in PAPERS:
-            close = get_close_matches(name, [*FIGURES, *PAPERS])
-            hint = f" (did you mean {' or '.join(close)}?)" if close else ""
+            hint = close_to(name, [*FIGURES, *PAPERS])
             raise Refused(f"unknown figure {name!r}{hint}: 'noregret reproduce --list' shows all")
     return [
         figure

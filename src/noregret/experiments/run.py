@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from math import isfinite
 from time import perf_counter
-from typing import Any, NoReturn, Protocol, SupportsFloat, runtime_checkable
+from typing import Any, Protocol, SupportsFloat, runtime_checkable
 
 import numpy as np
 
@@ -43,16 +43,13 @@ class World(Protocol):
     @property
     def arms(self) -> Floats:
         """The options, (N, d)."""
-        ...
 
     @property
     def means(self) -> Floats:
         """The true mean reward of every arm, (N,)."""
-        ...
 
     def rewards(self, arms: Ints, rng: Rng, /) -> Floats:
         """One noisy reward for each of these (n,) arms, (n,)."""
-        ...
 
 
 @runtime_checkable
@@ -61,7 +58,6 @@ class ChangingWorld(Protocol):
 
     def at(self, round: int, /) -> World:
         """The problem in a round, counted from 0; an arm has the same index in all rounds."""
-        ...
 
 
 def run(
@@ -168,7 +164,9 @@ def _drive(
             arms, end = arms[: horizon - done], horizon
         rewards = draw(arms, world)
         if not (isfinite(rewards[0]) if end - done == 1 else np.isfinite(rewards).all()):
-            _refuse(arms, rewards, done)
+            bad = int(np.argmin(np.isfinite(rewards)))
+            what = f"reward of arm {arms[bad]} in round {done + bad + 1} is {rewards[bad]}"
+            raise ValueError(f"{what}: the problem must return finite rewards")
         all_arms[done:end] = arms
         all_rewards[done:end] = rewards
         if watched.functions:
@@ -201,7 +199,9 @@ def _follow(algorithm: Algorithm, problem: ChangingWorld, rng: Rng) -> Play:
     play = start(arms, rng)
     pull = next(play)
     while True:
-        pulled, rewards = yield pull._replace(arms=_while_they_stay(problem, arms, done, pull.arms))
+        rounds = range(1, len(pull.arms))
+        stay = next((i for i in rounds if not np.array_equal(problem.at(done + i).arms, arms)), len(pull.arms))
+        pulled, rewards = yield pull._replace(arms=pull.arms[:stay])
         try:
             pull = play.send((pulled, rewards))
         except StopIteration:
@@ -213,12 +213,6 @@ def _follow(algorithm: Algorithm, problem: ChangingWorld, rng: Rng) -> Play:
             play.close()
             arms, play = coming, start(coming, rng, belief=pull.belief.at(coming))
             pull = next(play)
-
-
-def _while_they_stay(problem: ChangingWorld, arms: Floats, done: int, asked: Ints) -> Ints:
-    """The first of the arms asked for, as many as there are rounds after ``done`` on these arms."""
-    changes = (i for i in range(1, len(asked)) if not np.array_equal(problem.at(done + i).arms, arms))
-    return asked[: next(changes, len(asked))]
 
 
 def check_world(problem: Any) -> None:
@@ -307,10 +301,3 @@ class _Advice:
         latest = np.searchsorted(self._rounds, np.arange(1, self._horizon + 1), side="right") - 1
         coming = np.minimum(self._rounds, self._horizon - 1)  # the round that the arm was recommended for
         return _regret(problem, np.array(self._arms), coming)[latest]
-
-
-def _refuse(arms: Ints, rewards: Floats, done: int) -> NoReturn:
-    bad = int(np.argmin(np.isfinite(rewards)))
-    raise ValueError(
-        f"reward of arm {arms[bad]} in round {done + bad + 1} is {rewards[bad]}: the problem must return finite rewards"
-    )

@@ -9,7 +9,6 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -18,7 +17,7 @@ import numpy as np
 
 from noregret import algorithms, problems
 from noregret.experiments import plot
-from noregret.experiments.reproduce_command import Refused, check_files
+from noregret.experiments.reproduce_command import Refused, check_files, close_to
 from noregret.experiments.run import check_follows
 from noregret.experiments.summary import Row, summarise
 from noregret.experiments.trials import Trial, build, children, keywords, play_all
@@ -30,11 +29,13 @@ def run(args: argparse.Namespace) -> None:
     """Run the command."""
     builders = {name: _find("algorithm", name, algorithms.NAMES) for name in args.algorithms}
     problem = _find("problem", args.problem, problems.NAMES)
-    settings = {
-        key: value for key, value in (("constants", args.constants), ("scale", args.scale)) if value is not None
-    }
-    settings |= dict(args.set)
-    _check_settings(settings, builders)
+    given = {"constants": args.constants, "scale": args.scale}
+    settings = {key: value for key, value in given.items() if value is not None} | dict(args.set)
+    names = sorted(set().union(*map(keywords, builders.values())))
+    for key in settings:
+        if key not in names:
+            refused = f"none of {', '.join(builders)} takes {key!r}{close_to(key, names)}"
+            raise Refused(f"{refused}: they take {', '.join(names)}")
     check_files(args.plot, args.out)
     trials = list(_trials(args, builders, problem, settings))
     _check_builds(trials[:: args.trials])
@@ -48,40 +49,22 @@ def run(args: argparse.Namespace) -> None:
 
 def _find(kind: str, name: str, names: Mapping[str, Any]) -> Any:
     if name not in names:
-        raise Refused(f"unknown {kind} {name!r}{_close(name, names)}: 'noregret list' shows all")
+        raise Refused(f"unknown {kind} {name!r}{close_to(name, names)}: 'noregret list' shows all")
     return names[name]
-
-
-def _close(name: str, names: Iterable[str]) -> str:
-    close = get_close_matches(name, names)
-    return f" (did you mean {' or '.join(close)}?)" if close else ""
-
-
-def _check_settings(settings: Mapping[str, Any], builders: Mapping[str, Callable[..., Any]]) -> None:
-    """Raise `Refused` for a setting that none of the algorithms takes."""
-    names = sorted(set().union(*map(keywords, builders.values())))
-    for key in settings:
-        if key not in names:
-            raise Refused(
-                f"none of {', '.join(builders)} takes {key!r}{_close(key, names)}: they take {', '.join(names)}"
-            )
 
 
 def _trials(
     args: argparse.Namespace, builders: Mapping[str, Any], problem: Callable[..., Any], settings: dict[str, Any]
 ) -> Iterator[Trial]:
     seeds = children(np.random.SeedSequence(args.seed), args.trials)
+    # the file of a trace has a hash of everything that the trial depends on
+    record = json.dumps([args.rounds, args.seed, settings, version("noregret")], sort_keys=True, default=repr)
+    digest = hashlib.sha256(record.encode()).hexdigest()[:8]
     for name, builder in builders.items():
         algorithm = partial(build, builder, horizon=args.rounds, settings=settings)
         for i, seed in enumerate(seeds):
-            path = args.out and args.out / _file(name, i, args, settings)
+            path = args.out and args.out / f"{args.problem}_{name}_{digest}_{i:04d}"
             yield Trial(name, problem, algorithm, args.rounds, seed, path)
-
-
-def _file(name: str, trial: int, args: argparse.Namespace, settings: dict[str, Any]) -> str:
-    """File name of a trace, with a hash of everything that the trial depends on."""
-    record = json.dumps([args.rounds, args.seed, settings, version("noregret")], sort_keys=True, default=repr)
-    return f"{args.problem}_{name}_{hashlib.sha256(record.encode()).hexdigest()[:8]}_{trial:04d}"
 
 
 def _check_builds(trials: Sequence[Trial]) -> None:

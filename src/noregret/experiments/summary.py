@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,6 +65,11 @@ def fraction_interval(yes: int, trials: int) -> Interval:
     return Interval(yes / trials, low, float(betaincinv(yes + 1, no, 0.975)) if no else 1.0)
 
 
+def final_regret(trace: Any) -> float:
+    """Cumulative regret of a trace after its last round."""
+    return float(trace.regret.sum())
+
+
 def summarise(traces_by_name: Mapping[str, Sequence[Trace]]) -> list[Row]:
     """Return one row per algorithm, the smallest regret first.
 
@@ -81,7 +86,7 @@ def summarise(traces_by_name: Mapping[str, Sequence[Trace]]) -> list[Row]:
     for name, traces in traces_by_name.items():
         if not traces:
             raise ValueError(f"every algorithm needs at least one trace, {name} has none")
-        regret = np.array([trace.regret.sum() for trace in traces])
+        regret = np.array([final_regret(trace) for trace in traces])
         sd = float(regret.std(ddof=1)) if len(traces) > 1 else float("nan")
         microseconds = 1e6 * sum(t.seconds for t in traces) / sum(len(t.regret) for t in traces)
         rows.append(Row(name, len(traces), float(regret.mean()), sd, microseconds))

@@ -10,7 +10,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -28,14 +28,12 @@ WATCHED = "watched."
 RECORD = ("seconds", "algorithm", "problem", "seed", "versions")
 
 
-@cache
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in ("noregret", "numpy")}
+recorded_version = cache(version)
 
 
 def recorded_versions() -> dict[str, str]:
     """The versions of noregret and NumPy."""
-    return dict(_versions())
+    return {name: recorded_version(name) for name in ("noregret", "numpy")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,10 +162,17 @@ def read_pair(path: str | os.PathLike[str], fields: Iterable[str]) -> tuple[dict
         return dict(stored), about
 
 
-def set_aside(path: str | os.PathLike[str]) -> list[Path]:
-    """Add ``.damaged`` to the names of the existing files of a pair, and return the new names."""
-    existing = [file for file in _pair(path) if file.exists()]
-    return [file.replace(file.with_name(f"{file.name}.damaged")) for file in existing]
+def stored(kind: Any, path: Path, warn: Callable[[str], object]) -> Any:
+    """Read a `Trace` or a `Measurement`, None if there is none; a damaged one is set aside, with a warning."""
+    try:
+        return kind.load(path)
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        existing = [file for file in _pair(path) if file.exists()]
+        aside = [file.replace(file.with_name(f"{file.name}.damaged")) for file in existing]
+        warn(f"{error} (set aside as {', '.join(file.name for file in aside)})")
+        return None
 
 
 def _pair(path: str | os.PathLike[str]) -> tuple[Path, Path]:

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from noregret.decision.loops import Algorithm
 from noregret.experiments.run import PROGRESS_SECONDS, ChangingWorld, Watch, World, run
-from noregret.experiments.trace import Trace, set_aside
+from noregret.experiments.trace import Trace, stored
 from noregret.extra import extra
 
 _log = logging.getLogger(__name__)
@@ -45,22 +45,14 @@ class EngineFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Engine:
-    """A place that runs tasks in parallel.
-
-    Parameters
-    ----------
-    jobs : int, optional
-        Number of processes, one per core by default; with 1 every task runs in this process. With dask, the number of
-        tasks in flight: by default one per thread of the workers.
-    backend : 'loky' or 'dask'
-        Processes of this machine, or the workers of a dask scheduler.
-    scheduler : str, optional
-        Address of the scheduler, such as ``tcp://10.0.0.1:8786``.
-    """
+    """A place that runs tasks in parallel: processes of this machine, or the workers of a dask scheduler."""
 
     jobs: int | None = None
+    """Number of processes, one per core by default; with 1 every task runs in this process. With dask, the number of
+    tasks in flight: by default one per thread of the workers."""
     backend: Literal["loky", "dask"] = "loky"
     scheduler: str | None = None
+    """Address of the scheduler, such as ``tcp://10.0.0.1:8786``."""
 
     def __post_init__(self) -> None:
         if (self.backend == "dask") != (self.scheduler is not None):
@@ -175,16 +167,9 @@ def keywords(builder: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 def build(
     builder: Callable[..., Algorithm], problem: Any, horizon: int, settings: Mapping[str, Any] | None = None
 ) -> Algorithm:
-    """Build an algorithm for a problem from the problem's kernel and facts.
+    """Build an algorithm for a problem from the problem's ``kernel`` and ``facts``, a dict of keywords.
 
-    Parameters
-    ----------
-    builder : callable
-        Takes a kernel, then keywords.
-    problem : object with ``kernel`` and ``facts``, a dict of keywords
-    horizon : int
-    settings : mapping, optional
-        Keywords that override the horizon and the problem's facts. Keywords that the builder does not take are ignored.
+    ``settings`` override the horizon and the facts. Keywords that the builder does not take are ignored.
     """
     available = {"horizon": horizon, **problem.facts, **(settings or {})}
     wanted = keywords(builder)
@@ -220,13 +205,8 @@ class Trial:
 
     def kept(self) -> Trace | None:
         """Return the stored trace, or None if there is none; a damaged one is renamed."""
-        try:
-            return Trace.load(self.path) if self.path else None
-        except FileNotFoundError:
-            return None
-        except ValueError as error:
-            _log.warning("%s; set aside as %s", error, ", ".join(file.name for file in set_aside(self.path or "")))
-            return None
+        kept: Trace | None = stored(Trace, self.path, _log.warning) if self.path else None
+        return kept
 
     def play(self, progress: Callable[[int], None] | None = None) -> Trace:
         """Make the run on one BLAS thread and store its trace."""
@@ -245,18 +225,8 @@ def play_all(
 ) -> dict[str, list[Trace]]:
     """Play trials in parallel processes; traces that are already stored are read instead.
 
-    Parameters
-    ----------
-    trials : sequence of Trial
-    jobs : int, optional
-        Number of processes, one per core by default. With 1 everything runs in this process.
-    progress : callable, optional
-        Called from another thread with the total number of rounds done.
-
-    Returns
-    -------
-    dict of str to list of Trace
-        Traces by the name of their trial, in the order of the trials.
+    ``jobs`` is as in `Engine`; ``progress`` is called from another thread with the total number of rounds done. The
+    traces are returned by the name of their trial, in the order of the trials.
     """
     kept = {i: trace for i, trial in enumerate(trials) if (trace := trial.kept())}
     waiting = [i for i in range(len(trials)) if i not in kept]

@@ -71,7 +71,13 @@ def lower_bound(
     rng
         Chooses the bump.
     """
-    _check(norm, alpha, moment, horizon, dimension, points_per_cell)
+    for name, value in {"norm": norm, "moment": moment, "horizon": horizon, "dimension": dimension}.items():
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be positive, got {value}")
+    if not 0 < alpha <= 1:
+        raise ValueError(f"alpha must be in (0, 1], got {alpha}")
+    if points_per_cell < 1 or points_per_cell % 2 == 0:
+        raise ValueError(f"points_per_cell must be odd, so that every bump's peak is an arm, got {points_per_cell}")
     bump = _Bump(kernel, dimension)
 
     def largest_gap(cells: int) -> float:  # eq. 20
@@ -146,13 +152,3 @@ def _log_spectrum(kernel: Kernel, frequency: Floats, d: int) -> Floats:
             top = d / 2 * math.log(4 * math.pi) + gammaln(nu + d / 2) - gammaln(nu) + nu * math.log(2 * nu / scale**2)
             return np.asarray(top - (nu + d / 2) * np.log(2 * nu / scale**2 + (2 * math.pi * frequency) ** 2))
     raise ValueError(f"kernel must be SquaredExponential or Matern with one lengthscale, got {kernel}")
-
-
-def _check(norm: float, alpha: float, moment: float, horizon: int, dimension: int, points_per_cell: int) -> None:
-    for name, value in {"norm": norm, "moment": moment, "horizon": horizon, "dimension": dimension}.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be positive, got {value}")
-    if not 0 < alpha <= 1:
-        raise ValueError(f"alpha must be in (0, 1], got {alpha}")
-    if points_per_cell < 1 or points_per_cell % 2 == 0:
-        raise ValueError(f"points_per_cell must be odd, so that every bump's peak is an arm, got {points_per_cell}")

@@ -57,10 +57,8 @@ class Additive(Payoff):
         """E|noise|^order, infinite if there is none."""
 
     def draw(self, means: Floats, arms: Any, rng: Rng) -> Floats:
-        """Mean + noise, (n,)."""
         mean = means[arms]
-        rewards: Floats = mean + self.noise(mean.shape, rng)
-        return rewards
+        return np.asarray(mean + self.noise(mean.shape, rng))
 
     def moment(self, means: Floats, alpha: float) -> float:
         """Largest |f|^(1 + alpha), plus E|noise|^(1 + alpha)."""
@@ -68,7 +66,6 @@ class Additive(Payoff):
         return math.pow(np.abs(means).max(), order) + self.absolute_moment(order)
 
     def deviation(self, means: Floats) -> float:
-        """Standard deviation of the noise."""
         return math.sqrt(self.absolute_moment(2.0))
 
 
@@ -89,7 +86,6 @@ class Gaussian(Additive):
         _at_least_zero("sd", self.sd)
 
     def noise(self, shape: tuple[int, ...], rng: Rng) -> Floats:
-        """Sd times standard normal draws."""
         return self.sd * rng.standard_normal(shape)
 
     def absolute_moment(self, order: float) -> float:
@@ -97,7 +93,6 @@ class Gaussian(Additive):
         return float(self.sd**order * 2 ** (order / 2) * gamma((order + 1) / 2) / math.sqrt(math.pi))
 
     def deviation(self, means: Floats) -> float:
-        """Standard deviation of the noise, without rounding."""
         return self.sd
 
 
@@ -113,7 +108,6 @@ class StudentT(Additive):
         _above("scale", self.scale, 0)
 
     def noise(self, shape: tuple[int, ...], rng: Rng) -> Floats:
-        """Scale times Student-t draws."""
         return np.asarray(self.scale * rng.standard_t(self.dof, shape))
 
     def absolute_moment(self, order: float) -> float:
@@ -125,7 +119,6 @@ class StudentT(Additive):
 
     @property
     def usual_alpha(self) -> float:
-        """1 if the variance is finite, else nine tenths of the way to the tail index."""
         return _usual_alpha(self.dof)
 
 
@@ -187,7 +180,6 @@ class Stable(Additive):
 
     @property
     def usual_alpha(self) -> float:
-        """Nine tenths of the way to the tail index."""
         return _usual_alpha(self.index)
 
 
@@ -206,7 +198,6 @@ class Glitch(Additive):
         return np.where(np.asarray(arms) == self.arm, super().draw(means, arms, rng), means[arms])
 
     def noise(self, shape: tuple[int, ...], rng: Rng) -> Floats:
-        """Plus or minus size, with equal probability."""
         return np.where(rng.random(shape) < 0.5, -self.size, self.size)
 
     def absolute_moment(self, order: float) -> float:
@@ -214,7 +205,6 @@ class Glitch(Additive):
         return math.pow(self.size, order)
 
     def check(self, means: Floats) -> None:
-        """Raise ValueError unless the arm is one of the problem's."""
         if not 0 <= self.arm < len(means):
             raise ValueError(f"arm of a Glitch must be in 0..{len(means) - 1}, got {self.arm}")
 
@@ -234,8 +224,7 @@ class Pareto(Payoff):
     def draw(self, means: Floats, arms: Any, rng: Rng) -> Floats:
         """Scale times (1 + Lomax), (n,)."""
         mean = means[arms]
-        rewards: Floats = mean * (1 - 1 / self.shape) * (1 + rng.pareto(self.shape, mean.shape))
-        return rewards
+        return np.asarray(mean * (1 - 1 / self.shape) * (1 + rng.pareto(self.shape, mean.shape)))
 
     def moment(self, means: Floats, alpha: float) -> float:
         """Shape scale^(1 + alpha) / (shape - 1 - alpha)."""
@@ -249,11 +238,9 @@ class Pareto(Payoff):
 
     @property
     def usual_alpha(self) -> float:
-        """1 if the variance is finite, else nine tenths of the way to the tail index."""
         return _usual_alpha(self.shape)
 
     def check(self, means: Floats) -> None:
-        """Raise ValueError unless the means are positive."""
         if not (means > 0).all():
             raise ValueError(f"means of Pareto rewards must be positive, got {means.min()}: shift or scale f first")
 
@@ -285,11 +272,9 @@ class TwoPoint(Payoff):
 
     @property
     def usual_alpha(self) -> float:
-        """The given alpha."""
         return self.alpha
 
     def check(self, means: Floats) -> None:
-        """Raise ValueError unless |mean| / size is a probability."""
         if not np.abs(means).max() <= self.size:
             raise ValueError(f"|means| must be at most size = {self.size}, got {np.abs(means).max()}")
 
@@ -313,7 +298,6 @@ class Resampled(Payoff):
         return np.asarray(self.table.mean(axis=0))
 
     def draw(self, means: Floats, arms: Any, rng: Rng) -> Floats:
-        """Rewards from one random row per pull, (n,)."""
         rows = rng.random(np.shape(arms)) * len(self.table)
         return np.asarray(self.table[rows.astype(np.intp), arms])
 
@@ -322,16 +306,15 @@ class Resampled(Payoff):
         return float((np.abs(self.table) ** order_of(alpha)).mean(axis=0).max())
 
     def deviation(self, means: Floats) -> float:
-        """Largest column standard deviation."""
         return float(self.table.std(axis=0).max())
 
     def check(self, means: Floats) -> None:
-        """Raise ValueError unless the means are those of the columns."""
         if self.table.shape[1] != len(means) or not np.allclose(self.means, means, rtol=1e-9, atol=1e-12):
             raise ValueError("means must be those of the table's columns: pass payoff.means")
 
 
 def _usual_alpha(tail: float) -> float:
+    """1 if the variance is finite, else nine tenths of the way to the tail index."""
     return 1.0 if tail > 2 else 0.9 * (tail - 1)
 
 

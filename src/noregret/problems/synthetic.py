@@ -5,7 +5,6 @@ The defaults are the settings of the papers' experiments.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,16 +104,13 @@ def standard(
     means = np.asarray(function(arms), dtype=float) / setting.unit
     kernel = kernel or SquaredExponential(setting.lengthscale)
     norm = rkhs_norm(kernel(arms, arms), means) if len(arms) <= 1000 else None
-    return Problem(getattr(function, "__name__", "function"), arms, means, kernel, payoff or setting.noise(means), norm)
+    payoff = payoff or setting.payoff or _one_percent(means)
+    return Problem(getattr(function, "__name__", "function"), arms, means, kernel, payoff, norm)
 
 
 def _one_percent(means: Floats) -> Gaussian:
     """Gaussian noise with R^2 = 1% of the range of f."""
     return Gaussian(float(np.sqrt(0.01 * np.ptp(means))))
-
-
-def _reds(means: Floats) -> Gaussian:
-    return Gaussian(0.2)
 
 
 @dataclass(frozen=True)
@@ -124,16 +120,16 @@ class _Setting:
     dimension: int
     points: int
     lengthscale: float = 0.2
-    noise: Callable[[Floats], Payoff] = _one_percent
+    payoff: Payoff | None = None
     unit: float = 1.0
 
 
 _SETTINGS: dict[Function, _Setting] = {
     rosenbrock: _Setting(2, 200, unit=1102581.0),
     hartmann3: _Setting(3, 300),
-    branin: _Setting(2, 2000, noise=_reds),
-    hartmann4: _Setting(4, 7000, lengthscale=1.0, noise=_reds),
-    hartmann6: _Setting(6, 20000, lengthscale=1.0, noise=_reds),
+    branin: _Setting(2, 2000, payoff=Gaussian(0.2)),
+    hartmann4: _Setting(4, 7000, lengthscale=1.0, payoff=Gaussian(0.2)),
+    hartmann6: _Setting(6, 20000, lengthscale=1.0, payoff=Gaussian(0.2)),
 }
 
 

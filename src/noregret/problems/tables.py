@@ -125,23 +125,18 @@ def cloud(
     per cluster, so the noise, Gaussian of sd 0.05 unless a payoff is given, is ours. Runs come from
     `cloud_runtimes.csv`.
     """
-    done = _finished_runs(folder, (workload, framework, size))
+    job, (header, *lines) = (workload, framework, size), _lines(folder, "cloud_runtimes.csv")
+    runs = [dict(zip(header, line, strict=True)) for line in lines]
+    jobs = [(run["workload"], run["framework"], run["input"]) for run in runs]
+    if job not in jobs:
+        raise ValueError(f"no job {job}: (workload, framework, size) must be one of {sorted(set(jobs))}")
+    done = [run for run, its in zip(runs, jobs, strict=True) if its == job and run["completed"] == "1"]
     features = np.log([[float(run[c]) for c in ("n_nodes", "vcpu_per_node", "mem_gib_per_node")] for run in done])
     arms = _unit_cube(features)
     seconds = np.array([float(run["elapsed_s"]) for run in done])
     means, kernel = -seconds / np.median(seconds), Matern(2.5, 0.5)
     norm = rkhs_norm(kernel(arms, arms), means)
     return Problem(f"{workload} on {framework}, {size}", arms, means, kernel, payoff or Gaussian(0.05), norm)
-
-
-def _finished_runs(folder: Folder, job: tuple[str, str, str]) -> list[dict[str, str]]:
-    """Completed runs of a job (workload, framework, size), as rows by column name."""
-    header, *lines = _lines(folder, "cloud_runtimes.csv")
-    runs = [dict(zip(header, line, strict=True)) for line in lines]
-    jobs = [(run["workload"], run["framework"], run["input"]) for run in runs]
-    if job not in jobs:
-        raise ValueError(f"no job {job}: (workload, framework, size) must be one of {sorted(set(jobs))}")
-    return [run for run, its in zip(runs, jobs, strict=True) if its == job and run["completed"] == "1"]
 
 
 def _largest_mean(name: str, table: Floats, arms: Floats, kernel: Kernel) -> Problem:

@@ -19,25 +19,26 @@ from noregret.belief.cluster.section import (
     News,
     Question,
     Read,
-    any_of,
     draw_alike,
-    extreme,
     leading,
+    reduced,
     those_at,
     top_of,
 )
 from noregret.belief.numerics.draws import ROOT_ARMS
-from noregret.belief.posterior import Floats, Ints, Posterior, Rng, as_pulls
+from noregret.belief.posterior import Copyable, Floats, Ints, Posterior, Rng, as_pulls
 from noregret.extra import extra
 
 
-class BlockPosterior:
+class BlockPosterior(Copyable):
     """Posterior about all arms of a cluster (see `noregret.belief.posterior` for the contract).
 
     The ``small`` posterior is about one arm, and learns every reward as that of a point. It provides everything that is
     not as long as the arms. Each section makes its own posterior from it once, and then learns new rewards. ``mean``
     and ``std`` are `BlockNumbers`, which must be read before the next update.
     """
+
+    OWN = ("_small", "_all", "_pulled")
 
     def __init__(self, small: Any, arms: Blocks, points: Floats | None = None) -> None:
         self._small, self.arms = small, arms
@@ -60,17 +61,14 @@ class BlockPosterior:
 
     @property
     def mean(self) -> Any:
-        """Posterior mean of every arm, (N,)."""
         return self._numbers("mean")
 
     @property
     def std(self) -> Any:
-        """Posterior standard deviation of every arm, (N,)."""
         return self._numbers("std")
 
     @property
     def rounds(self) -> int:
-        """Number of rewards received."""
         return int(self._small.rounds)
 
     @rounds.setter
@@ -80,11 +78,9 @@ class BlockPosterior:
 
     @property
     def pulled(self) -> Ints:
-        """Distinct arms pulled so far, in order of their first pull."""
         return np.array(list(self._pulled), np.intp)
 
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
-        """Update with one or many rewards; None changes the variance only; ``noise`` scales each one's ridge."""
         places, values, factors = as_pulls(arms, rewards, noise, len(self.arms), self._small.largest_reward)
         if places.size:
             news = self._tell(self.arms.rows(places), values, factors)
@@ -94,16 +90,10 @@ class BlockPosterior:
                 self._all.update(places, values, noise=factors)
 
     def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
-        """Update with rewards of any (n, d) points; those that equal arms count as pulls of them."""
         points = np.array(numpy_of(points), dtype=float).reshape(-1, self.arms.shape[1])
         self._tell(points, rewards, noise)
         self._note_pulls(points)
         self._all = None
-
-    def predict(self, points: Any) -> tuple[Floats, Floats]:
-        """Mean and std, each (n,), at any (n, d) points."""
-        mean, std = self._small.predict(points)
-        return mean, std
 
     def sample(self, rng: Rng) -> Any:
         """Joint draw on all arms, (N,); on few arms it is made here."""
@@ -116,25 +106,17 @@ class BlockPosterior:
         return self._numbers("sample", {"rng": stream, "among": len(self.arms)})
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
-        """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
         points = self._small.at(self.arms.rows(np.concatenate([first, second])))
         covariance: Floats = points.covariance(np.arange(len(first)), len(first) + np.arange(len(second)))
         return covariance
 
-    def at(self, arms: Any) -> Any:
-        """Return the same knowledge about other (N, d) arms."""
-        return self._small.at(arms)
-
     def copy(self) -> Self:
         """Return an independent posterior with the same knowledge; the sections make theirs again."""
-        twin = copy.copy(self)
-        twin._small, twin._all = self._small.copy(), None if self._all is None else self._all.copy()
-        twin._pulled = self._pulled.copy()
+        twin = super().copy()
         twin._enter()
         return twin
 
     def knowledge(self, section: int, *, afresh: bool = False) -> Knowledge:
-        """Updates that a section is missing, or with ``afresh`` the whole small posterior."""
         if afresh or section not in self._heard:
             pickle = extra("distributed.protocol.pickle", "cluster")
             return Knowledge(self.key, self.version, [], partial(pickle.loads, pickle.dumps(self._small)))
@@ -210,15 +192,15 @@ class BlockNumbers(NDArrayOperatorsMixin):
 
     def max(self) -> float:
         """Largest number."""
-        return float(np.max(self._ask(partial(extreme, of="max"))))
+        return float(np.max(self._ask(partial(reduced, by="max"))))
 
     def min(self) -> float:
         """Smallest number."""
-        return float(np.min(self._ask(partial(extreme, of="min"))))
+        return float(np.min(self._ask(partial(reduced, by="min"))))
 
     def any(self) -> bool:
         """True if one of the numbers is true."""
-        return any(self._ask(any_of))
+        return any(self._ask(partial(reduced, by="any")))
 
     def argmax(self) -> int:
         """Index of the largest number, the lowest on ties, or of the first nan."""

@@ -36,11 +36,9 @@ class Source(Protocol):
 
     def knowledge(self, section: int, *, afresh: bool = False) -> Knowledge:
         """Updates that a section is missing, or with ``afresh`` the whole small posterior."""
-        ...
 
     def heard(self, section: int) -> None:
         """Note that a section is up to date."""
-        ...
 
 
 class Blocks:
@@ -134,22 +132,17 @@ class Blocks:
         waiting = [i for i, each in enumerate(questions) if each is not None]
         asked = self._by_message
         while waiting:
-            calls = [self._call(i, numbers, sources, questions[i], afresh=asked == self._by_task) for i in waiting]
+            live, calls = [source.key for source in self.sources], []
+            for i in waiting:
+                knowledge = [source.knowledge(i, afresh=asked == self._by_task) for source in sources]
+                own = numbers and numbers.cut(slice(self.starts[i], self.starts[i] + self.sizes[i]))
+                calls.append((live, knowledge, own, questions[i]))  # the arguments of `answer` besides the section
             for i, found in zip(waiting, asked(waiting, calls), strict=True):
                 answers[i] = found
                 for source in sources if found is not None else []:
                     source.heard(i)
             waiting, asked = [i for i in waiting if answers[i] is None], self._by_task
         return answers
-
-    def _call(
-        self, i: int, numbers: Read | Call | None, sources: list[Source], question: Question, *, afresh: bool
-    ) -> tuple[Any, ...]:
-        """Arguments of `answer` besides the section."""
-        rows = slice(self.starts[i], self.starts[i] + self.sizes[i])
-        live = [source.key for source in self.sources]
-        knowledge = [source.knowledge(i, afresh=afresh) for source in sources]
-        return live, knowledge, None if numbers is None else numbers.cut(rows), question
 
     def _by_message(self, sections: list[int], calls: list[tuple[Any, ...]]) -> list[Any]:
         """Answers of these sections by direct messages, in milliseconds; None if a section has left its worker."""

@@ -74,7 +74,6 @@ class Call:
     arguments: tuple[Any, ...]
 
     def on(self, section: Section) -> Array:
-        """Compute the numbers of a block."""
         given = [each.on(section) if isinstance(each, Read | Call) else each for each in self.arguments]
         if not is_tensor(section.arms):
             return self.function(*given)
@@ -82,7 +81,6 @@ class Call:
         return function_like(self.function, section.arms)(*there)
 
     def cut(self, rows: slice) -> Call:
-        """Return the recipe for the block with these rows."""
 
         def cut(argument: Any) -> Any:
             if isinstance(argument, Read | Call):
@@ -174,14 +172,9 @@ def answer(
         return question(None if numbers is None else numbers.on(section), section.arms)
 
 
-def extreme(numbers: Array, arms: Array, of: str) -> float:
-    """Largest or smallest of the numbers, by the name of the method."""
-    return float(getattr(numbers, of)())
-
-
-def any_of(numbers: Array, arms: Array) -> bool:
-    """True if one of the numbers is true."""
-    return bool(numbers.any())
+def reduced(numbers: Array, arms: Array, by: str) -> float:
+    """Largest or smallest of the numbers, or 1 if one of them is true and 0 if none is, by the name of the method."""
+    return float(getattr(numbers, by)())
 
 
 def leading(numbers: Array, arms: Array, count: int) -> tuple[Ints, Floats]:

@@ -34,47 +34,29 @@ class FeatureMap(Protocol):
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         """Features (r, n) of any (n, d) points in the basis, and the variance they do not carry, (n,)."""
-        ...
 
     def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> int:
         """Redraw the features after a round, if they depend on the pulls.
 
-        Parameters
-        ----------
-        pulled : (u,) ints
-            Distinct arms pulled.
-        precision : (u,) floats
-            Number of pulls of each (the sum of 1 / noise over its pulls).
-        variance : (u,) floats
-            Their posterior variance before the round.
-        last : int
-            Arm pulled last.
-
-        Returns
-        -------
-        int
-            Number of unchanged features at the start of the table; those after them are new.
+        ``pulled`` are the distinct arms pulled, ``precision`` the number of pulls of each (the sum of 1 / noise over
+        its pulls), ``variance`` their posterior variance before the round, each (u,), and ``last`` is the arm pulled
+        last. Return the number of unchanged features at the start of the table; those after them are new.
         """
-        ...
 
     def unexplained_covariance(self, first: Ints, second: Ints, left: Floats, right: Floats) -> Floats:
         """Prior covariance that the features do not carry, of some arms with others, (n,), (m,) -> (n, m).
 
         ``left`` and ``right`` are the features of these arms, (r, n) and (r, m).
         """
-        ...
 
     def unexplained_draw(self, rng: Rng) -> Floats:
         """Joint draw, (N,), of the part of f that the features do not carry."""
-        ...
 
     def move(self, arms: Floats, index: Ints) -> Self:
         """Return the same features on other (N', d) arms; arm i is arm ``index[i]`` of the new ones."""
-        ...
 
     def copy(self) -> Self:
         """Return an independent copy."""
-        ...
 
 
 class Features(Protocol):
@@ -82,4 +64,3 @@ class Features(Protocol):
 
     def on(self, arms: Floats, ridge: float, rng: Rng) -> FeatureMap:
         """Make the features of these (N, d) arms."""
-        ...

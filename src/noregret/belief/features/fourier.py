@@ -139,8 +139,11 @@ class FourierMap:
             self.unexplained = zeros_like(unexplained)  # up to rounding
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
-        if self._in_cube:
-            _check_cube(points)
+        if self._in_cube and (points.min() < -1e-9 or points.max() > 1 + 1e-9):
+            raise ValueError(
+                f"points must lie in the unit cube for QuadratureFourier, got values from {points.min():g} to "
+                f"{points.max():g}: scale every column of the arms to [0, 1]"
+            )
         table = self._table(points)
         if self.span is None:
             return table, 0.0 * points[:, 0]
@@ -218,11 +221,3 @@ def _grid(axis: Floats, dimension: int) -> Floats:
 def _check_size(features: int, advice: str) -> None:
     if features > MOST_FEATURES:
         raise ValueError(f"there can be at most {MOST_FEATURES} features, got {features}: {advice}")
-
-
-def _check_cube(points: Floats) -> None:
-    if points.min() < -1e-9 or points.max() > 1 + 1e-9:
-        raise ValueError(
-            f"points must lie in the unit cube for QuadratureFourier, got values from {points.min():g} to "
-            f"{points.max():g}: scale every column of the arms to [0, 1]"
-        )

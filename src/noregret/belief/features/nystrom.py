@@ -22,7 +22,7 @@ from noregret.belief.numerics.columns import KernelColumns
 from noregret.belief.numerics.draws import PriorDraws
 from noregret.belief.numerics.linalg import enlarged, pivoted_root, solve_lower
 from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import Floats, Ints, Rng
+from noregret.belief.posterior import Floats, Ints, Rng, set_fields
 
 Counting = Literal["each", "sum", "once"]
 Root = Literal["symmetric", "cholesky"]
@@ -105,11 +105,8 @@ class Nystrom:
         for (name, value), options in zip(given.items(), (Counting, Root, Variance, Coins), strict=True):
             if value not in get_args(options):
                 raise ValueError(f"{name} must be one of {', '.join(get_args(options))}, got {value!r}")
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "kernel", as_kernel(kernel))
-        object.__setattr__(self, "oversampling", float(oversampling))
-        object.__setattr__(self, "horizon", horizon)
-        object.__setattr__(self, "rise", float(rise))
+        q, rise = float(oversampling), float(rise)
+        set_fields(self, kernel=as_kernel(kernel), oversampling=q, horizon=horizon, rise=rise, **given)
 
     def oversampling_at(self, redraw: int) -> float:
         """Q at a redraw, counted from 1."""
@@ -226,7 +223,11 @@ class NystromMap:
     def _embed(self, members: Ints) -> None:
         """Replace the dictionary by these arms, and recompute features and unexplained variance of all arms."""
         with threads_for(members.size**2 * len(self._arms)):
-            kept, root, span = self._decompose(self._columns.among(members))
+            corner, span = self._columns.among(members), None
+            if self._features.root == "symmetric":
+                kept, (root, span) = np.arange(len(corner)), _symmetric_inverse_root(corner)
+            else:
+                kept, root = self._pivoted(corner)
             table = self._whiten(self._columns.copies_of(members[kept]), root)
             unexplained = self._not_carried(self._columns.variance, table)
         self.members, self._basis, self._root = members, members[kept], root
@@ -248,12 +249,6 @@ class NystromMap:
         self.members, self._basis = np.append(self.members, new), np.append(self._basis, basis)
         self.unexplained = unexplained
         return before
-
-    def _decompose(self, corner: Floats) -> tuple[Ints, Floats, Floats | None]:
-        """Positions of the members that the features are made of, the root for `_whiten`, and the basis."""
-        if self._features.root == "symmetric":
-            return np.arange(len(corner)), *_symmetric_inverse_root(corner)
-        return *self._pivoted(corner), None
 
     def _whiten(self, columns: Floats, root: Floats) -> Floats:
         """K_S^-1/2 times kernel columns, (m, n) -> (r, n); these may be overwritten."""

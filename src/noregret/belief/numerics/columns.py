@@ -26,9 +26,13 @@ class KernelColumns:
 
     def __init__(self, kernel: Kernel, arms: Array, most: float = math.inf) -> None:
         self._kernel, self._arms = kernel, arms
-        self._most: float = 0 if is_tensor(arms) else most
+        self._most = most
         if is_tensor(arms):
-            _check_takes_tensors(kernel, arms)
+            self._most = 0
+            if not is_tensor(kernel(arms[:1], arms[:1])):
+                raise ValueError(
+                    f"{kernel} must give a tensor for arms that are one: pass arms.cpu().numpy(), or fix it"
+                )
         self.variance = _checked_variance(kernel.diag(arms), len(arms))  # k(x, x) of every arm, (N,)
         self._tolerance = SAME * float(self.variance.max())
         self._columns = np.empty((0, len(arms)))
@@ -98,7 +102,7 @@ class KernelColumns:
         # all checked numbers in one transfer: a device is waited for
         total, there, diagonal = numbers_of(columns.sum(), columns[0, arm], self.variance[arm])
         self._check_finite(total, columns, arms, 0)
-        self._check_diagonal(arm, there, diagonal)
+        self._check_diagonals(arms, np.array([there]), np.array([diagonal]))
         return columns
 
     def _check(self, columns: Floats, names: Ints, count: int, start: int) -> None:
@@ -125,13 +129,10 @@ class KernelColumns:
     def _check_diagonals(self, arms: Ints, there: Array, diagonal: Array) -> None:
         there, diagonal = numpy_of(there), numpy_of(diagonal)
         worst = int(np.argmax(np.abs(there - diagonal)))
-        self._check_diagonal(int(arms[worst]), float(there[worst]), float(diagonal[worst]))
-
-    def _check_diagonal(self, arm: int, there: float, diagonal: float) -> None:
-        if abs(there - diagonal) > self._tolerance:
+        if abs(there[worst] - diagonal[worst]) > self._tolerance:
             raise ValueError(
-                f"the kernel's diag gives {diagonal:g} at arm {arm}, but k(x, x) there is {there:g}: leave noise "
-                "(WhiteKernel) to the ridge, and let diag(X) be the diagonal of k(X, X)"
+                f"the kernel's diag gives {diagonal[worst]:g} at arm {arms[worst]}, but k(x, x) there is "
+                f"{there[worst]:g}: leave noise (WhiteKernel) to the ridge, and let diag(X) be the diagonal of k(X, X)"
             )
 
     def extended(self, arms: Floats) -> Self:
@@ -148,11 +149,6 @@ class KernelColumns:
         twin._place = self._place.copy()
         twin._columns = self._columns[: len(self._place)]  # full, so the twin adds to its own array
         return twin
-
-
-def _check_takes_tensors(kernel: Kernel, arms: Array) -> None:
-    if not is_tensor(kernel(arms[:1], arms[:1])):
-        raise ValueError(f"{kernel} must give a tensor for arms that are one: pass arms.cpu().numpy(), or fix it")
 
 
 def _checked_variance(variance: Floats, count: int) -> Floats:

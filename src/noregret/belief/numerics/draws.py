@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from typing import Self
 
 import numpy as np
 from scipy.linalg.blas import dger
@@ -13,7 +11,7 @@ from noregret.belief.arrays import Array, beside, namespace, numpy_of, slabs, ze
 from noregret.belief.kernels import Kernel, Matern, Product, RationalQuadratic, Scaling, SquaredExponential, Sum
 from noregret.belief.numerics.linalg import pivoted_root
 from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import Floats, Rng
+from noregret.belief.posterior import Copyable, Floats, Rng
 
 FEW_ARMS = 500
 """Up to this number of arms, draws use a root of the posterior covariance, which a pull updates at O(N^2)."""
@@ -28,8 +26,10 @@ SINE = [(-1) ** n * math.tau ** (2 * n + 1) / math.factorial(2 * n + 1) for n in
 """Taylor coefficients of sin(2 pi u), exact up to rounding for |u| <= 1/4."""
 
 
-class CovarianceRoot:
+class CovarianceRoot(Copyable):
     """Root S, (r, N), with S'S the covariance of N numbers."""
+
+    OWN = ("_root",)
 
     def __init__(self, covariance: Floats) -> None:
         self._root = pivoted_root(covariance).T.copy()
@@ -58,12 +58,6 @@ class CovarianceRoot:
         shrink = (1 - math.sqrt(noise / (variance + noise))) / variance
         direction = self._root[:, place].copy()
         self._root = np.asarray(dger(-shrink, row, direction, a=self._root.T, overwrite_a=1)).T
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        twin = copy.copy(self)
-        twin._root = self._root.copy()
-        return twin
 
 
 class PriorDraws:
@@ -131,13 +125,11 @@ class Waves:
     def __call__(self, points: Array) -> Array:
         """Values at these (n, d) points, (n,), in blocks of points, in their place."""
         turns, phases, sizes, count = self._turns, self._phases, self._sizes, len(self._sizes)
-        if isinstance(points, np.ndarray):
-            draw, cosine, blocks = np.empty(len(points)), _cosine, slabs(points, count, 2**15)
-        else:
-            draw, cosine, blocks = zeros_like(points[:, 0]), _device_cosine, slabs(points, count)
-            turns, phases, sizes = (beside(points, each) for each in (turns, phases, sizes))
-        for block in blocks:
-            draw[block] = cosine(points[block] @ turns + phases) @ sizes
+        draw, is_here = zeros_like(points[:, 0]), isinstance(points, np.ndarray)
+        turns, phases, sizes = (beside(points, each) for each in (turns, phases, sizes))
+        for block in slabs(points, count, 2**15) if is_here else slabs(points, count):
+            angles = points[block] @ turns + phases
+            draw[block] = (_cosine(angles) if is_here else namespace(angles).cos(math.tau * angles)) @ sizes
         return draw
 
 
@@ -175,11 +167,6 @@ def spectral_frequencies(kernel: Kernel, count: int, dimension: int, rng: Rng) -
                 scale = np.ones(count)
             return np.asarray(frequencies * scale[:, None])
     raise ValueError(f"no spectral density is known for {kernel!r}")
-
-
-def _device_cosine(turns: Array) -> Array:
-    """cos(2 pi turns) on their device."""
-    return namespace(turns).cos(math.tau * turns)
 
 
 def _cosine(turns: Floats) -> Floats:

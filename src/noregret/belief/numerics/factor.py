@@ -31,7 +31,7 @@ from noregret.belief.arrays import (
     zeros_like,
 )
 from noregret.belief.numerics.linalg import enlarged, lower_root, solve_lower
-from noregret.belief.posterior import Floats, Ints, Slot
+from noregret.belief.posterior import Copyable, Floats, Ints, Slot
 
 BLOCK = 4_000_000
 """Numbers in a block of rows, unless `FEWEST` needs more: at most one block is copied when a table grows."""
@@ -134,8 +134,10 @@ Columns = Callable[[slice], Floats]
 """K(points, arms[slab]), (b, n), for a slab of n arms, as a new array."""
 
 
-class Factor:
+class Factor(Copyable):
     """Belief about N arms after some observations y, one per row."""
+
+    OWN = ("_slots", "_noise", "_scores", "_whitened", "_root")
 
     def __init__(self, prior_variance: Floats) -> None:
         self._prior_variance = prior_variance
@@ -171,30 +173,31 @@ class Factor:
     ) -> bool:
         """Append one observation of each of b distinct points, at O(r b N).
 
-        Parameters
-        ----------
-        slots : (b,) ints
-        inner : (b, b) floats
-            K(points, points).
-        border : (r, b) floats
-            root^-1 K(rows, points).
-        columns : callable slice -> (b, n) floats
-            K(points, arms[slice]).
-        values, noise : (b,) floats
-            The observations, and their variances given f.
-        last : int
-            Name of the last point.
-
-        Returns
-        -------
-        bool
-            False, and nothing has changed, if a pivot is lost to rounding: each is at least the noise, up to rounding.
+        ``inner`` is K(points, points), ``border`` (r, b) is root^-1 K(rows, points), and ``columns`` returns K(points,
+        arms[slice]). With r = 0 all present rows are replaced. ``values`` are the observations, ``noise`` their
+        variances given f, ``slots`` the slots of the points, each (b,), and ``last`` is the name of the last point.
+        Return False, and change nothing, if a pivot is lost to rounding: each is at least the noise, up to rounding.
         """
-        return self._put(slots, inner, border, columns, values, noise, last)
+        rows = len(border)
+        corner = lower_root(inner - border.T @ border + np.diag(noise))
+        if corner is None or (corner.diagonal() ** 2 < 0.5 * noise).any():
+            return False
+        scores = solve_lower(corner, (values - self._scores[:rows] @ border)[:, None])[:, 0]
+        self._carry(rows, border, corner, scores, columns)
+        if not rows:
+            self.gain = self.misfit = 0.0
+        end = rows + slots.size
+        self._make_room(end)
+        self._scores[rows:end], self._slots[rows:end], self._noise[rows:end] = scores, slots, noise
+        self._root[rows:end, :rows], self._root[rows:end, rows:end] = border.T, corner
+        self.rows, self.last = end, last
+        self.gain += float(np.log(corner.diagonal()).sum() - 0.5 * np.log(noise).sum())
+        self.misfit += float(scores @ scores)
+        return True
 
     def refactor(self, slots: Ints, inner: Floats, columns: Columns, values: Floats, noise: Floats, last: int) -> bool:
         """Replace all rows by one observation of each of these distinct points; otherwise like `append`."""
-        return self._put(slots, inner, np.empty((0, slots.size)), columns, values, noise, last)
+        return self.append(slots, inner, np.empty((0, slots.size)), columns, values, noise, last)
 
     def append_one(
         self, arm: int, slot: Slot, column: Floats, value: float, noise: float, covariance: Floats | None = None
@@ -340,34 +343,6 @@ class Factor:
         other.rows, other.last = rows, last
         return other
 
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        twin = copy.copy(self)
-        for name in ("_slots", "_noise", "_scores", "_whitened", "_root"):
-            setattr(twin, name, getattr(self, name).copy())
-        return twin
-
-    def _put(
-        self, slots: Ints, inner: Floats, border: Floats, columns: Columns, values: Floats, noise: Floats, last: int
-    ) -> bool:
-        """Keep as many of the first rows as the border has, all or none, and append to them."""
-        rows = len(border)
-        corner = lower_root(inner - border.T @ border + np.diag(noise))
-        if corner is None or (corner.diagonal() ** 2 < 0.5 * noise).any():
-            return False
-        scores = solve_lower(corner, (values - self._scores[:rows] @ border)[:, None])[:, 0]
-        self._carry(rows, border, corner, scores, columns)
-        if not rows:
-            self.gain = self.misfit = 0.0
-        end = rows + slots.size
-        self._make_room(end)
-        self._scores[rows:end], self._slots[rows:end], self._noise[rows:end] = scores, slots, noise
-        self._root[rows:end, :rows], self._root[rows:end, rows:end] = border.T, corner
-        self.rows, self.last = end, last
-        self.gain += float(np.log(corner.diagonal()).sum() - 0.5 * np.log(noise).sum())
-        self.misfit += float(scores @ scores)
-        return True
-
     def _carry(self, rows: int, border: Floats, corner: Floats, scores: Floats, columns: Columns) -> None:
         """Compute new rows at all arms, below the first ``rows`` rows, a slab of arms at a time.
 
@@ -399,11 +374,8 @@ class Factor:
 
     def _make_room(self, rows: int) -> None:
         if rows > len(self._scores):
-            scores, noise, slots = (
-                enlarged(self._scores, rows),
-                enlarged(self._noise, rows),
-                enlarged(self._slots, rows),
-            )
+            scores, noise = (enlarged(old, rows) for old in (self._scores, self._noise))
             root = np.zeros((len(scores), len(scores)))
             root[: len(self._root), : len(self._root)] = self._root
-            self._scores, self._noise, self._slots, self._root = scores, noise, slots, root
+            self._slots = enlarged(self._slots, rows)
+            self._scores, self._noise, self._root = scores, noise, root

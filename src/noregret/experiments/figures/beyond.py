@@ -6,7 +6,6 @@ their words are turned into numbers here; the full texts are not part of this wo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -20,8 +19,8 @@ from noregret.algorithms.unknown_constants import a_gp_ucb, lb_gp_ucb, rcgp_ucb
 from noregret.belief.kernels import Columns, KernelLike, Matern, SquaredExponential
 from noregret.decision.balancing import Balanced
 from noregret.decision.loops import Sequential
-from noregret.experiments.claims import Below, Fraction, seconds
-from noregret.experiments.figure import Claim, ComparisonPanel, Entrant, Figure, Panel, Scale, regret_tables, regrets
+from noregret.experiments.claims import TIME, Below, Fraction, less
+from noregret.experiments.figure import Claim, ComparisonPanel, Entrant, Figure, Scale
 from noregret.experiments.figures.bkb import ENTRANTS as BKB_ENTRANTS
 from noregret.experiments.figures.bkb import last_rank
 from noregret.experiments.figures.heavy_tails import ENTRANTS as TRUNCATING
@@ -41,24 +40,6 @@ from noregret.problems import (
     walk,
 )
 from noregret.problems.problem import Seed
-
-
-def figure(
-    name: str,
-    title: str,
-    panels: Sequence[Panel],
-    claims: Sequence[Claim],
-    *,
-    says: str,
-    how: str,
-    scale: Scale,
-    quick: Scale,
-    minutes: float,
-) -> Figure:
-    """Figure of regrets on logarithmic axes, with its claims."""
-    draw = partial(regrets, log=True)
-    return Figure(f"beyond/{name}", title, says, how, panels, claims, draw, scale, quick, minutes, regret_tables)
-
 
 # Tighter widths: UCB with other confidence bounds
 
@@ -89,26 +70,24 @@ def _width_claims(panel: ComparisonPanel) -> list[Claim]:
             Below(panel.key, "ay-ucb", ["igp-ucb"]),
             because="The widths differ only by a 1 under the root, and the regrets by 2 or 3%.",
         ),
-        Claim(
-            f"{flynn}, {where}: AMM-UCB has less regret than IGP-UCB and AY-UCB",
-            Below(panel.key, "amm-ucb", ["igp-ucb", "ay-ucb"]),
+        less(
+            f"{flynn}, {where}: AMM-UCB has less regret than IGP-UCB and AY-UCB", panel, "amm-ucb", "igp-ucb", "ay-ucb"
         ),
-        Claim(
-            f"{flynn}, {where}: DMM-UCB has less regret than IGP-UCB and AY-UCB",
-            Below(panel.key, "dmm-ucb", ["igp-ucb", "ay-ucb"]),
+        less(
+            f"{flynn}, {where}: DMM-UCB has less regret than IGP-UCB and AY-UCB", panel, "dmm-ucb", "igp-ucb", "ay-ucb"
         ),
         Claim(
             f"{flynn}, {where}: the cost of DMM-UCB is comparable to that of AY-UCB",
-            Below(panel.key, "dmm-ucb", ["ay-ucb"], COMPARABLE, of=seconds, what="time"),
+            Below(panel.key, "dmm-ucb", ["ay-ucb"], COMPARABLE, **TIME),
         ),
     ]
 
 
-WIDTHS = figure(
-    "widths",
-    "Tighter widths: AY, AMM and DMM against IGP",
-    WIDTH_PANELS,
-    [claim for panel in WIDTH_PANELS for claim in _width_claims(panel)],
+WIDTHS = Figure(
+    name="beyond/widths",
+    title="Tighter widths: AY, AMM and DMM against IGP",
+    panels=WIDTH_PANELS,
+    claims=[claim for panel in WIDTH_PANELS for claim in _width_claims(panel)],
     says="""
         Flynn and Reeb (Tighter confidence bounds for sequential kernel regression, AISTATS 2025): the new bounds are
         always tighter than existing ones, and UCB has better empirical performance with them at a comparable cost.
@@ -136,22 +115,19 @@ BRANIN = ComparisonPanel(
     watch=("rank",),
 )
 
-SKETCHING = figure(
-    "sketching",
-    "After BKB: BBKB and mini-GP-UCB",
-    [BRANIN],
-    [
-        Claim(
-            "Calandriello et al. 2020: BBKB is much faster than BKB",
-            Below(BRANIN.key, "bbkb", ["bkb"], 0.5, of=seconds, what="time"),
-        ),
+SKETCHING = Figure(
+    name="beyond/sketching",
+    title="After BKB: BBKB and mini-GP-UCB",
+    panels=[BRANIN],
+    claims=[
+        less("Calandriello et al. 2020: BBKB is much faster than BKB", BRANIN, "bbkb", "bkb", bound=0.5, **TIME),
         Claim(
             "Calandriello et al. 2020: BBKB's regret is that of BKB up to a factor of 2",
             Below(BRANIN.key, "bbkb", ["bkb"], 2.0),
         ),
         Claim(
             "Calandriello et al. 2022: mini-GP-UCB takes less time than GP-UCB",
-            Below(BRANIN.key, "mini-gp-ucb", ["exact GP-UCB"], of=seconds, what="time"),
+            Below(BRANIN.key, "mini-gp-ucb", ["exact GP-UCB"], **TIME),
         ),
         Claim(
             "Calandriello et al. 2022: mini-GP-UCB pulls fewer distinct arms than GP-UCB",
@@ -202,11 +178,11 @@ HEAVY = ComparisonPanel(
     TRUNCATING | {"mom-gp-ucb": Entrant(mom_gp_ucb, HEAVY_TAILS), "hvt-ucb": Entrant(hvt_ucb, HEAVY_TAILS)},
 )
 
-ROBUST = figure(
-    "robust",
-    "Later robust methods: RCGP-UCB, Hvt-UCB, median of means",
-    [CORRUPTED, CLEAN, HEAVY],
-    [
+ROBUST = Figure(
+    name="beyond/robust",
+    title="Later robust methods: RCGP-UCB, Hvt-UCB, median of means",
+    panels=[CORRUPTED, CLEAN, HEAVY],
+    claims=[
         Claim(
             "Ezzerg et al. 2025: with few corruptions RCGP-UCB has less regret than GP-UCB",
             Below(CORRUPTED.key, "rcgp-ucb", ["ay-ucb"]),
@@ -217,7 +193,7 @@ ROBUST = figure(
         ),
         Claim(
             "Wang et al. 2025: Hvt-UCB, one pass over the rewards, takes less time than a truncation of all of them",
-            Below(HEAVY.key, "hvt-ucb", ["ata-gp-ucb-nystrom"], of=seconds, what="time"),
+            Below(HEAVY.key, "hvt-ucb", ["ata-gp-ucb-nystrom"], **TIME),
         ),
         Claim(
             "Wang et al. 2025: Hvt-UCB has less regret than truncation and median of means",
@@ -269,11 +245,6 @@ def valley(*, points: int = 200, rng: Seed = None) -> Problem:
     return Problem("valley", arms, means, kernel, Gaussian(VALLEY_NOISE), rkhs_norm(kernel(arms, arms), means))
 
 
-def known(kernel: SquaredExponential, *, norm: float, noise: float) -> Sequential:
-    """IGP-UCB with ridge R^2 and all constants known."""
-    return igp_ucb(kernel, norm=norm, noise=noise, ridge=noise**2)
-
-
 def too_long(kernel: SquaredExponential, *, norm: float, noise: float) -> Sequential:
     """IGP-UCB with a lengthscale four times too long."""
     return igp_ucb(LONG, norm=norm, noise=noise, ridge=noise**2)
@@ -304,18 +275,18 @@ VALLEY = ComparisonPanel(
     "A narrow hill in a valley",
     valley,
     {
-        "igp-ucb": Entrant(known, {}),
+        "igp-ucb": Entrant(igp_at_noise, {}),
         "igp-ucb, 4 times too long": Entrant(too_long, {}),
         "a-gp-ucb": Entrant(adapted, {}),
         "lb-gp-ucb": Entrant(balanced, {}),
     },
 )
 
-UNKNOWN = figure(
-    "unknown",
-    "Unknown constants: A-GP-UCB and LB-GP-UCB",
-    [VALLEY],
-    [
+UNKNOWN = Figure(
+    name="beyond/unknown",
+    title="Unknown constants: A-GP-UCB and LB-GP-UCB",
+    panels=[VALLEY],
+    claims=[
         Claim(
             "Berkenkamp et al. 2019: with a wrong lengthscale GP-UCB often ends in a poor local optimum",
             Fraction(VALLEY.key, "igp-ucb, 4 times too long", is_stuck, 0.1, "stuck"),
@@ -383,15 +354,12 @@ CONTEXTUAL = ComparisonPanel(
     },
 )
 
-CONTEXTS = figure(
-    "contexts",
-    "Contexts: CGP-UCB",
-    [CONTEXTUAL],
-    [
-        Claim(
-            "Krause and Ong 2011: CGP-UCB outperforms no use of context",
-            Below(CONTEXTUAL.key, "cgp-ucb", ["no context"]),
-        ),
+CONTEXTS = Figure(
+    name="beyond/contexts",
+    title="Contexts: CGP-UCB",
+    panels=[CONTEXTUAL],
+    claims=[
+        less("Krause and Ong 2011: CGP-UCB outperforms no use of context", CONTEXTUAL, "cgp-ucb", "no context"),
         Claim(
             "Krause and Ong 2011: CGP-UCB outperforms a naive use of context",
             Below(CONTEXTUAL.key, "cgp-ucb", ["each context apart"]),
@@ -428,29 +396,19 @@ WALK = ComparisonPanel(
 )
 JUMP = ComparisonPanel("jump", "One jump", partial(jump, points=30, rounds=DRIFT_ROUNDS), FORGETTING)
 
-DRIFT = figure(
-    "drift",
-    "Drift: TV-, SW-, R- and WGP-UCB",
-    [WALK, JUMP],
-    [
-        Claim(
-            "Bogunovic et al. 2016, a random walk: TV-GP-UCB outperforms GP-UCB",
-            Below(WALK.key, "tv-gp-ucb", ["ay-ucb"]),
-        ),
-        Claim(
-            "Bogunovic et al. 2016, a random walk: resets outperform GP-UCB",
-            Below(WALK.key, "r-gp-ucb", ["ay-ucb"]),
-        ),
+DRIFT = Figure(
+    name="beyond/drift",
+    title="Drift: TV-, SW-, R- and WGP-UCB",
+    panels=[WALK, JUMP],
+    claims=[
+        less("Bogunovic et al. 2016, a random walk: TV-GP-UCB outperforms GP-UCB", WALK, "tv-gp-ucb", "ay-ucb"),
+        less("Bogunovic et al. 2016, a random walk: resets outperform GP-UCB", WALK, "r-gp-ucb", "ay-ucb"),
         Claim(
             "Bogunovic et al. 2016, a random walk: gradual forgetting performs better than resets",
             Below(WALK.key, "tv-gp-ucb", ["r-gp-ucb"]),
         ),
-        Claim(
-            "Zhou and Shroff 2021, one jump: a window does better than GP-UCB", Below(JUMP.key, "sw-gp-ucb", ["ay-ucb"])
-        ),
-        Claim(
-            "Zhou and Shroff 2021, one jump: restarts do better than GP-UCB", Below(JUMP.key, "r-gp-ucb", ["ay-ucb"])
-        ),
+        less("Zhou and Shroff 2021, one jump: a window does better than GP-UCB", JUMP, "sw-gp-ucb", "ay-ucb"),
+        less("Zhou and Shroff 2021, one jump: restarts do better than GP-UCB", JUMP, "r-gp-ucb", "ay-ucb"),
         Claim(
             "Deng et al. 2022, one jump: WGP-UCB does better than a window and restarts",
             Below(JUMP.key, "wgp-ucb", ["sw-gp-ucb", "r-gp-ucb"]),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,17 +20,19 @@ from noregret.belief.kernels import Kernel, Matern, SquaredExponential
 from noregret.belief.posterior import Floats, Rng
 from noregret.decision.loops import Algorithm
 from noregret.experiments import plot
-from noregret.experiments.claims import Below
+from noregret.experiments.claims import Below, less
 from noregret.experiments.figure import (
     Claim,
     ComparisonPanel,
     Entrant,
     Figure,
     MeasurementPanel,
+    Pictures,
     Results,
     Scale,
     Table,
     axes,
+    finished,
     picture,
     regret_tables,
     regrets,
@@ -40,9 +42,6 @@ from noregret.experiments.run import run
 from noregret.experiments.trials import build
 from noregret.problems import Problem, StudentT, lower_bound, rkhs_sum
 from noregret.problems.problem import Seed
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
 
 # Theorem 2: no algorithm has less regret than T^(1/(1 + alpha)) on its hard instances
 
@@ -100,9 +99,7 @@ FIRST_HORIZON = 250
 """Horizon of the instances that are played for more rounds."""
 
 
-def first_instance(*, rng: Seed = None) -> Problem:
-    """Hard instance for a horizon of 250, at alpha = 1."""
-    return lower_bound(KERNEL, norm=NORM, alpha=1.0, moment=MOMENT, horizon=FIRST_HORIZON, rng=rng)
+first_instance = partial(lower_bound, KERNEL, norm=NORM, alpha=1.0, moment=MOMENT, horizon=FIRST_HORIZON)
 
 
 PLAYED_ON = ComparisonPanel(
@@ -116,7 +113,7 @@ PLAYED_ON = ComparisonPanel(
 )
 
 
-def draw_hard(figure: Figure, results: Results) -> dict[str, Picture]:
+def draw_hard(figure: Figure, results: Results) -> Pictures:
     """Draw the mean regret over T Delta by horizon, and the regret on one instance with the rate."""
     pictures = {}
     for panel in HARD_PANELS:
@@ -130,8 +127,7 @@ def draw_hard(figure: Figure, results: Results) -> dict[str, Picture]:
             )
         ax.set(xscale="log", ylim=(0, None), xlabel="T", ylabel="regret / T Delta")
         ax.xaxis.set_minor_formatter("")
-        plot.finish(ax, f"mean of {len(trials)} instances", legend="below")
-        pictures[panel.key] = picture(ax)
+        pictures[panel.key] = finished(ax, f"mean of {len(trials)} instances")
     ax = plot.regret(results[PLAYED_ON.key], ax=axes(PLAYED_ON.title), log=True, rates=True, legend="below")
     rounds = np.geomspace(10, figure.scale.rounds, 50)
     rounds = rounds[rounds <= len(next(iter(results[PLAYED_ON.key].values()))[0].regret)]
@@ -150,8 +146,7 @@ def hard_tables(figure: Figure, results: Results) -> list[Table]:
             for label, trials in results[panel.key].items()
         ]
         tables.append(Table(panel.title, ("algorithm", "regret / T Delta", "exponent"), rows))
-    played_on = replace(figure, panels=[PLAYED_ON])
-    return [*tables, *regret_tables(played_on, results)]
+    return [*tables, *regret_tables(figure, results)]
 
 
 LOWER_BOUND = Figure(
@@ -224,7 +219,7 @@ CATONI = Figure(
     """,
     panels=CATONI_PANELS,
     claims=[
-        Claim(f"noregret, {panel.title}: {text}", Below(panel.key, label, others, bound))
+        less(f"noregret, {panel.title}: {text}", panel, label, *others, bound=bound)
         for panel in CATONI_PANELS
         for text, label, others, bound in (
             ("Catoni-REDS learns with the constants of the theory", "catoni-reds", ["random"], 0.9),
@@ -233,7 +228,6 @@ CATONI = Figure(
         )
     ],
     draw=partial(regrets, average=True),
-    tabulate=regret_tables,
     scale=Scale(20_000, 10),
     quick=Scale(300, 3),
     minutes=4.0,

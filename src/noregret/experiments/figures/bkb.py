@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,24 +25,22 @@ from noregret.belief.sparse import SparseGP
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB
 from noregret.experiments import plot
-from noregret.experiments.claims import Below, Fraction, MeanBelow, seconds
+from noregret.experiments.claims import TIME, Below, Fraction, MeanBelow, less
 from noregret.experiments.figure import (
     Claim,
     ComparisonPanel,
     Entrant,
     Figure,
     MeasurementPanel,
+    Pictures,
     Results,
     Scale,
     axes,
+    finished,
     picture,
-    regret_tables,
 )
 from noregret.experiments.plot import BLACK, BLUE, GREEN, ORANGE, PURPLE, style
 from noregret.problems import branin, standard
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
 
 # Fig. 1: the variance where there are no observations
 
@@ -95,7 +93,7 @@ def accurate(trial: Any) -> bool:
     return bool(ratio.min() >= 1 / ACCURACY and ratio.max() <= ACCURACY)
 
 
-def draw_starvation(figure: Figure, results: Results) -> dict[str, Picture]:
+def draw_starvation(figure: Figure, results: Results) -> Pictures:
     """Draw the paper's three pictures from the first trial, and the final std of all models."""
     trial, x = results["starvation"]["all models"][0], np.linspace(0, 1, GRID)
     pictures = {}
@@ -106,18 +104,14 @@ def draw_starvation(figure: Figure, results: Results) -> dict[str, Picture]:
         ax.plot(x, mean, color=BLUE, label="mean")
         ax.plot(x, truth, color=BLACK, lw=1.2, label="f")
         ax.axvline(0.5, color=GREEN, lw=0.8, ls=":")
-        pictures[f"after-{time}"] = _finished(ax, "f(x)")
+        ax.set(xlabel="x", ylabel="f(x)", xlim=(0, 1))
+        pictures[f"after-{time}"] = finished(ax)
     ax = axes("Standard deviation at the end")
     for name, colour in COLOURS.items():
         ax.plot(x, trial[name][-1], color=colour, label=name, lw=3 if name == "exact" else 1.5)
     ax.axvline(0.5, color=GREEN, lw=0.8, ls=":")
-    return pictures | {"std": _finished(ax, "std")}
-
-
-def _finished(ax: Any, label: str) -> Picture:
-    ax.set(xlabel="x", ylabel=label, xlim=(0, 1))
-    plot.finish(ax, None, legend="below")
-    return picture(ax)
+    ax.set(xlabel="x", ylabel="std", xlim=(0, 1))
+    return pictures | {"std": finished(ax)}
 
 
 FIG1 = Figure(
@@ -235,7 +229,7 @@ PANELS = tuple(
     )
     for size in SIZES
 )
-MANY = PANELS[1].key
+MANY = PANELS[1]
 
 
 def last_rank(trace: Any) -> float:
@@ -243,7 +237,7 @@ def last_rank(trace: Any) -> float:
     return float(trace.watched["rank"][-1])
 
 
-def draw_scaling(figure: Figure, results: Results) -> dict[str, Picture]:
+def draw_scaling(figure: Figure, results: Results) -> Pictures:
     """Draw time against the number of arms, then features and regret over the rounds at 10,000 arms."""
     ax = axes("Time of a trial")
     for name in ENTRANTS:
@@ -252,10 +246,9 @@ def draw_scaling(figure: Figure, results: Results) -> dict[str, Picture]:
         times = [np.mean([trace.seconds for trace in those]) for those in traces.values()]
         ax.plot(list(traces), times, "o", ls=line, color=colour, label=name)
     ax.set(xscale="log", yscale="log", xlabel="arms", ylabel="seconds")
-    plot.finish(ax, None, legend="below")
-    features = plot.dictionary_size(results[MANY], ax=axes("Features in use, 10,000 arms"), legend="below")
-    regret = plot.regret(results[MANY], ax=axes("Regret, 10,000 arms"), log=True, legend="below")
-    return {"time": picture(ax), "features": picture(features), "regret": picture(regret)}
+    features = plot.dictionary_size(results[MANY.key], ax=axes("Features in use, 10,000 arms"), legend="below")
+    regret = plot.regret(results[MANY.key], ax=axes("Regret, 10,000 arms"), log=True, legend="below")
+    return {"time": finished(ax), "features": picture(features), "regret": picture(regret)}
 
 
 SCALING = Figure(
@@ -275,24 +268,22 @@ SCALING = Figure(
     """,
     panels=PANELS,
     claims=[
-        Claim(
-            "BKB takes a fraction of the time of GP-UCB as the paper counts it",
-            Below(MANY, "bkb", ["textbook GP-UCB"], 1.0, of=seconds, what="time"),
+        less(
+            "BKB takes a fraction of the time of GP-UCB as the paper counts it", MANY, "bkb", "textbook GP-UCB", **TIME
         ),
         Claim(
             "Beyond the paper: BKB takes less time than exact GP-UCB with appended rows",
-            Below(MANY, "bkb", ["exact GP-UCB"], 1.0, of=seconds, what="time"),
+            Below(MANY.key, "bkb", ["exact GP-UCB"], 1.0, **TIME),
             because="After 300 rounds the arms pulled are far fewer than the square of the dictionary's size.",
         ),
         Claim(
             "BKB's dictionary is smaller than the set of arms pulled",
-            Below(MANY, "bkb", ["exact GP-UCB"], of=last_rank, what="features"),
+            Below(MANY.key, "bkb", ["exact GP-UCB"], of=last_rank, what="features"),
         ),
-        Claim("BKB's regret is that of GP-UCB up to a factor of 2", Below(MANY, "bkb", ["exact GP-UCB"], 2.0)),
-        Claim("Beyond the paper: BBKB takes less time than BKB", Below(MANY, "bbkb", ["bkb"], of=seconds, what="time")),
+        less("BKB's regret is that of GP-UCB up to a factor of 2", MANY, "bkb", "exact GP-UCB", bound=2.0),
+        less("Beyond the paper: BBKB takes less time than BKB", MANY, "bbkb", "bkb", **TIME),
     ],
     draw=draw_scaling,
-    tabulate=regret_tables,
     scale=Scale(300, 4),
     quick=Scale(40, 3),
     minutes=0.5,

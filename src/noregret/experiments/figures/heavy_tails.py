@@ -9,41 +9,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from noregret.algorithms.heavy_tails import ata_gp_ucb, tgp_ucb
+from noregret.algorithms.heavy_tails import Tail, TGPLevel, ata_gp_ucb, tgp_ucb
 from noregret.belief.exact import ExactGP
 from noregret.belief.features.fourier import QuadratureFourier
 from noregret.belief.kernels import Matern, SquaredExponential
-from noregret.belief.posterior import Floats, Posterior, Rng
+from noregret.belief.posterior import Floats, Rng
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB
-from noregret.experiments import plot
-from noregret.experiments.claims import Below, MeanBelow
+from noregret.experiments.claims import Below, MeanBelow, less
 from noregret.experiments.figure import (
     Claim,
     ComparisonPanel,
     Entrant,
     Figure,
     MeasurementPanel,
+    Pictures,
     Results,
     Scale,
     axes,
-    picture,
-    regret_tables,
+    finished,
     regrets,
 )
 from noregret.experiments.plot import BLACK, DASHED, GREEN, SKY
-from noregret.problems import Glitch, Pareto, Problem, StudentT, light_sensors, rkhs_sum, stocks
-from noregret.problems.problem import Seed
-from noregret.problems.tables import Folder
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
+from noregret.problems import NAMES as PROBLEMS
+from noregret.problems import Glitch, Pareto, Problem, StudentT, rkhs_sum
 
 SETTINGS: dict[str, Any] = {"constants": "experiment"}
 TGP = Entrant(tgp_ucb, SETTINGS)
@@ -58,7 +52,7 @@ NO_WORSE = 1.1
 def claims(panel: ComparisonPanel) -> list[Claim]:
     """Claims of the paper about a panel of (a) to (e)."""
     atas = [label for label in panel.entrants if label != "tgp-ucb"]
-    found = [Claim(f"{label} outperforms tgp-ucb", Below(panel.key, label, ["tgp-ucb"])) for label in reversed(atas)]
+    found = [less(f"{label} outperforms tgp-ucb", panel, label, "tgp-ucb") for label in reversed(atas)]
     if len(atas) > 1:
         best = Below(panel.key, "ata-gp-ucb-nystrom", ["ata-gp-ucb-qff"], NO_WORSE)
         found.append(Claim("The Nyström approximation is no worse than the QFF one", best))
@@ -87,7 +81,6 @@ def figure(
         panels=[panel],
         claims=claims(panel),
         draw=partial(regrets, average=True),
-        tabulate=regret_tables,
         scale=Scale(20_000, trials),
         quick=quick,
         minutes=minutes,
@@ -158,15 +151,10 @@ FIG1C = figure(
 # Fig. 1 (d): the stock with the largest mean price
 
 
-def stock_prices(folder: Folder = None, *, rng: Seed = None) -> Problem:
-    """Return the problem; its arms and means are the same in every trial, only the rewards differ."""
-    return stocks(folder)
-
-
 FIG1D = figure(
     "d",
     "stock prices",
-    ComparisonPanel("stocks", "Stock prices, dollars", stock_prices, ENTRANTS, files=("stocks_dow29.csv",)),
+    ComparisonPanel("stocks", "Stock prices, dollars", PROBLEMS["stocks"], ENTRANTS, files=("stocks_dow29.csv",)),
     """
         29 stocks; a pull returns the price of a random day; the kernel is the correlation of the prices; B = max f =
         237, alpha = 1, v = the mean squared price. The paper rejects normality and concludes heavy tails. Price
@@ -182,13 +170,8 @@ FIG1D = figure(
 # Fig. 1 (e): the light sensor with the largest mean reading
 
 
-def light(folder: Folder = None, *, located: bool = False, rng: Seed = None) -> Problem:
-    """Return the problem; its arms and means are the same in every trial, only the rewards differ."""
-    return light_sensors(folder, located=located)
-
-
 LIGHT_FEATURES = QuadratureFourier(SquaredExponential(math.sqrt(0.1)), order=16)
-LIGHT_QFF = Entrant(ata_gp_ucb, SETTINGS | {"features": LIGHT_FEATURES}, partial(light, located=True))
+LIGHT_QFF = Entrant(ata_gp_ucb, SETTINGS | {"features": LIGHT_FEATURES}, PROBLEMS["light-located"])
 
 FIG1E = figure(
     "e",
@@ -196,7 +179,7 @@ FIG1E = figure(
     ComparisonPanel(
         "light",
         "Light sensors, counts",
-        light,
+        PROBLEMS["light"],
         ENTRANTS | {"ata-gp-ucb-qff": LIGHT_QFF},
         files=("light_train.csv", "light_test.csv", "light_locations.csv"),
     ),
@@ -219,22 +202,6 @@ GLITCH_KERNEL, ARMS, GLITCH = SquaredExponential(0.2), np.arange(1, 101)[:, None
 BANDS = {"without truncation": SKY, "with truncation": GREEN}
 
 
-@dataclass(frozen=True)
-class LogRounds:
-    """ln t, at least 0."""
-
-    def __call__(self, posterior: Posterior) -> float:
-        return math.log(max(posterior.rounds, 1))
-
-
-@dataclass(frozen=True)
-class QuarterPower:
-    """t^(1/4), the level of TGP-UCB at alpha = 1."""
-
-    def __call__(self, posterior: Posterior) -> float:
-        return float(posterior.rounds**0.25)
-
-
 def truth() -> Floats:
     """The function f of all trials: a sum of kernels, scaled to [0, 1]."""
     means = rkhs_sum(GLITCH_KERNEL, rng=0).means
@@ -244,8 +211,8 @@ def truth() -> Floats:
 def belief(ridge: float, truncated: bool, rounds: int, rng: Rng) -> Mapping[str, Floats]:
     """Final mean and std of GP-UCB with beta_t = ln t, when a random arm returns f +- 10."""
     problem = Problem("glitch", ARMS, truth(), GLITCH_KERNEL, Glitch(int(rng.integers(len(ARMS))), GLITCH))
-    model = ExactGP(GLITCH_KERNEL, ridge, QuarterPower() if truncated else None)
-    play = Sequential(model, UCB(LogRounds())).play(ARMS, rng)
+    model = ExactGP(GLITCH_KERNEL, ridge, TGPLevel(Tail(1.0)) if truncated else None)  # t^(1/4)
+    play = Sequential(model, UCB(lambda posterior: math.log(max(posterior.rounds, 1)))).play(ARMS, rng)
     pull = next(play)
     for _ in range(rounds):
         pull = play.send((pull.arms, problem.rewards(pull.arms, rng)))
@@ -272,7 +239,7 @@ GLITCH_PANELS = tuple(
 )
 
 
-def draw_bands(figure: Figure, results: Results) -> dict[str, Picture]:
+def draw_bands(figure: Figure, results: Results) -> Pictures:
     """Draw the two bands, averaged over the noise, and f."""
     pictures = {}
     for panel in GLITCH_PANELS:
@@ -284,8 +251,7 @@ def draw_bands(figure: Figure, results: Results) -> dict[str, Picture]:
             ax.plot(ARMS[:, 0], mean, color=colour, label=label)
         ax.plot(ARMS[:, 0], truth(), color=BLACK, ls=DASHED, label="f")
         ax.set(xlabel="x", ylabel="mean ± std")
-        plot.finish(ax, f"average of {len(trials)} noises", legend="below")
-        pictures[panel.key] = picture(ax)
+        pictures[panel.key] = finished(ax, f"average of {len(trials)} noises")
     return pictures
 
 

@@ -10,8 +10,8 @@ from functools import partial
 
 from noregret import algorithms
 from noregret.belief.kernels import Matern, SquaredExponential
-from noregret.experiments.claims import Below
-from noregret.experiments.figure import Claim, ComparisonPanel, Entrant, Figure, Scale, regret_tables, regrets
+from noregret.experiments.claims import Below, less
+from noregret.experiments.figure import Claim, ComparisonPanel, Entrant, Figure, Scale
 from noregret.problems import gp_draw, hartmann3, intel_temperature, light_snapshot, rkhs, rosenbrock, standard
 
 SETTINGS = {"constants": "experiment", "delta": 0.1}
@@ -37,12 +37,9 @@ def rkhs_claims(panel: ComparisonPanel) -> list[Claim]:
     """Claims of Fig. 1, which Fig. 2 repeats."""
     where, others = panel.title, [name for name in NAMES if name != "igp-ucb"]
     return [
-        Claim(
-            f"{where}: IGP-UCB is a significant improvement over GP-UCB",
-            Below(panel.key, "igp-ucb", ["gp-ucb"], 0.5),
-        ),
-        Claim(f"{where}: IGP-UCB performs the best of all", Below(panel.key, "igp-ucb", others), because=GREEDY),
-        Claim(f"{where}: GP-TS fares well compared to GP-UCB", Below(panel.key, "gp-ts", ["gp-ucb"])),
+        less(f"{where}: IGP-UCB is a significant improvement over GP-UCB", panel, "igp-ucb", "gp-ucb", bound=0.5),
+        less(f"{where}: IGP-UCB performs the best of all", panel, "igp-ucb", *others, because=GREEDY),
+        less(f"{where}: GP-TS fares well compared to GP-UCB", panel, "gp-ts", "gp-ucb"),
     ]
 
 
@@ -63,8 +60,6 @@ FIG1 = Figure(
     """,
     panels=FIG1_PANELS,
     claims=[claim for panel in FIG1_PANELS for claim in rkhs_claims(panel)],
-    draw=partial(regrets, log=True),
-    tabulate=regret_tables,
     scale=Scale(30_000, 10),
     quick=Scale(1000, 4),
     minutes=1.7,
@@ -88,8 +83,6 @@ FIG2 = Figure(
     """,
     panels=FIG2_PANELS,
     claims=[claim for panel in FIG2_PANELS for claim in rkhs_claims(panel)],
-    draw=partial(regrets, log=True),
-    tabulate=regret_tables,
     scale=Scale(30_000, 10),
     quick=Scale(1000, 4),
     minutes=1.5,
@@ -115,7 +108,7 @@ FIG3 = Figure(
     """,
     panels=FIG3_PANELS,
     claims=[
-        Claim(f"{panel.title}: {text}", Below(panel.key, label, others))
+        less(f"{panel.title}: {text}", panel, label, *others)
         for panel in FIG3_PANELS
         for text, label, others in (
             ("GP-EI performs better than the rest", "gp-ei", REST),
@@ -124,8 +117,6 @@ FIG3 = Figure(
             ("GP-TS is competitive: below GP-UCB", "gp-ts", ["gp-ucb"]),
         )
     ],
-    draw=partial(regrets, log=True),
-    tabulate=regret_tables,
     scale=Scale(30_000, 10),
     quick=Scale(500, 4),
     minutes=2.1,
@@ -179,16 +170,10 @@ FIG4 = Figure(
             Below("intel", "igp-ucb", ["gp-ucb"], 1.1, above=1 / 1.1),
             OTHER_DAYS,
         ),
-        Claim("(a): GP-TS outperforms all its competitors", Below("intel", "gp-ts", OTHERS), OTHER_DAYS),
-        Claim("(b): GP-TS performs better than the others", Below("light-snapshot", "gp-ts", OTHERS), because=WIDE),
-        Claim(
-            "(b): IGP-UCB performs better than GP-EI and GP-PI",
-            Below("light-snapshot", "igp-ucb", ["gp-ei", "gp-pi"]),
-            because=WIDE,
-        ),
+        less("(a): GP-TS outperforms all its competitors", TEMPERATURE, "gp-ts", *OTHERS, unlike=OTHER_DAYS),
+        less("(b): GP-TS performs better than the others", LIGHT, "gp-ts", *OTHERS, because=WIDE),
+        less("(b): IGP-UCB performs better than GP-EI and GP-PI", LIGHT, "igp-ucb", "gp-ei", "gp-pi", because=WIDE),
     ],
-    draw=partial(regrets, log=True),
-    tabulate=regret_tables,
     scale=Scale(1000, 240),
     quick=Scale(200, 6),
     minutes=1.0,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -21,19 +21,20 @@ from noregret.belief.kernels import Matern
 from noregret.belief.posterior import Floats, Rng
 from noregret.decision.designs import MaxVarianceDesign, RandomDesign
 from noregret.experiments import plot
-from noregret.experiments.claims import Below, MeanBelow, seconds
+from noregret.experiments.claims import TIME, Below, MeanBelow, less, seconds
 from noregret.experiments.figure import (
     Claim,
     ComparisonPanel,
     Entrant,
     Figure,
     MeasurementPanel,
+    Pictures,
     Results,
     Scale,
     Table,
     axes,
+    finished,
     picture,
-    regret_tables,
     regrets,
 )
 from noregret.experiments.plot import BLUE, ORANGE, style
@@ -41,9 +42,6 @@ from noregret.experiments.run import run
 from noregret.problems import Gaussian, branin, hartmann4, hartmann6, standard
 from noregret.problems.functions import Function
 from noregret.problems.problem import Continuous
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
 
 
 def _regret_panel(
@@ -75,7 +73,7 @@ PANELS = (
 # Fig. 1 (and 2): regret
 
 
-def draw_regrets(figure: Figure, results: Results) -> dict[str, Picture]:
+def draw_regrets(figure: Figure, results: Results) -> Pictures:
     """Draw the regret and the number of arms still in play."""
     active = {
         f"{panel.key}-active": picture(
@@ -102,16 +100,11 @@ FIG1 = Figure(
     """,
     panels=PANELS,
     claims=[
-        Claim(
-            f"{panel.title}: REDS is comparable to {name}",
-            Below(panel.key, "reds", [label], 1.5),
-            because=why,
-        )
+        less(f"{panel.title}: REDS is comparable to {name}", panel, "reds", label, bound=1.5, because=why)
         for panel in PANELS
         for name, label, why in (("BPE", "bpe", ""), ("GP-ThreDS", "gp-threds", PATIENCE))
     ],
     draw=draw_regrets,
-    tabulate=regret_tables,
     scale=Scale(1000, 10),
     quick=Scale(300, 4),
     minutes=0.1,
@@ -168,7 +161,7 @@ def _mean_seconds(results: Results, i: int, name: str) -> float:
     return float(np.mean([seconds(trial) for trial in results[PANELS[i].key][name]]))
 
 
-def draw_times(figure: Figure, results: Results) -> dict[str, Picture]:
+def draw_times(figure: Figure, results: Results) -> Pictures:
     """Draw our times, and the paper's in pale."""
     ax, places = axes("Seconds per run"), np.arange(len(PANELS))
     for i, (name, printed) in enumerate(PAPER.items()):
@@ -199,18 +192,15 @@ TABLE1 = Figure(
         claim
         for panel in PANELS
         for claim in (
-            Claim(
-                f"{panel.title}: REDS is the fastest",
-                Below(panel.key, "reds", ["bpe", "gp-threds"], of=seconds, what="time"),
-            ),
+            less(f"{panel.title}: REDS is the fastest", panel, "reds", "bpe", "gp-threds", **TIME),
             Claim(
                 f"{panel.title}: REDS is about 15 times faster than GP-ThreDS",
-                Below(panel.key, "reds", ["gp-threds"], 0.1, of=seconds, what="time"),
+                Below(panel.key, "reds", ["gp-threds"], 0.1, **TIME),
                 because=SAME_PARTS,
             ),
             Claim(
                 f"{panel.title}: REDS is about 100 times faster than BPE",
-                Below(panel.key, "reds", ["bpe"], 0.02, of=seconds, what="time"),
+                Below(panel.key, "reds", ["bpe"], 0.02, **TIME),
                 because=SAME_PARTS,
             ),
         )
@@ -262,7 +252,7 @@ def _exploration_panel(nu: float, ridge: float) -> MeasurementPanel:
 EXPLORATION_PANELS = tuple(_exploration_panel(nu, ridge) for ridge in (0.0, 0.2) for nu in (1.5, 2.5))
 
 
-def draw_variances(figure: Figure, results: Results) -> dict[str, Picture]:
+def draw_variances(figure: Figure, results: Results) -> Pictures:
     """Draw the worst variance against the number of points."""
     pictures = {}
     for panel in EXPLORATION_PANELS:
@@ -277,8 +267,7 @@ def draw_variances(figure: Figure, results: Results) -> dict[str, Picture]:
         ax.set(xscale="log", yscale="log", xlabel="points", ylabel="largest posterior variance")
         ax.set_xticks(trials[0]["points"], [f"{count:g}" for count in trials[0]["points"]])
         ax.set_xticks([], minor=True)
-        plot.finish(ax, f"mean and range of {len(curves)} trials", legend="below")
-        pictures[panel.key] = picture(ax)
+        pictures[panel.key] = finished(ax, f"mean and range of {len(curves)} trials")
     return pictures
 
 
@@ -365,7 +354,7 @@ NOISE_FREE_PANELS = tuple(
 )
 
 
-def draw_noise_free(figure: Figure, results: Results) -> dict[str, Picture]:
+def draw_noise_free(figure: Figure, results: Results) -> Pictures:
     """Draw the regret of every trial, and the rate of the bound."""
     pictures, colour = {}, style("reds")[0]
     for panel, rate in zip(NOISE_FREE_PANELS, RATES.values(), strict=True):
@@ -376,8 +365,7 @@ def draw_noise_free(figure: Figure, results: Results) -> dict[str, Picture]:
         top = curves.mean(axis=0)[-1]
         ax.plot(rounds[-60:], top * (rounds[-60:] / rounds[-1]) ** rate, color="black", ls=":", label=f"T^{rate:g}")
         ax.set(xscale="log", yscale="log", xlabel="round", ylabel="cumulative regret")
-        plot.finish(ax, f"mean and each of {len(trials)} trials", legend="below")
-        pictures[panel.key] = picture(ax)
+        pictures[panel.key] = finished(ax, f"mean and each of {len(trials)} trials")
     return pictures
 
 
