@@ -247,7 +247,7 @@ def judge(workers: Workers, records: list[Record], tally: Tally) -> None:
     place = workers.storage
     for answer in told:
         record = kept.get(answer["trial"])
-        if record is None or not record.finished or record.value != answer["value"]:
+        if record is None or not record.is_finished or record.value() != answer["value"]:
             tally.lost.append(f"{place}: {answer}: {record}")
     counts = Counter(answer["trial"] for answer in told)
     tally.twice += [f"{place}: trial {number} acknowledged {n} times" for number, n in counts.items() if n > 1]

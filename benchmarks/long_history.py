@@ -59,18 +59,25 @@ def optimizer(past: list[tuple[Params, float]], rng: np.random.Generator) -> Ste
 
 
 def tune(past: list[tuple[Params, float]], rng: np.random.Generator) -> Step:
-    from noregret import Float
-    from noregret.tune.learning.suggest import Suggester
+    from noregret import Float, Reading
     from noregret.tune.store.records import Record
     from noregret.tune.study.study import Study
+    from noregret.tune.work.running import suggester_of
 
     space = {name: Float(0, 1) for name in NAMES}
-    suggester = Suggester(Study(Path("study.toml"), ("true",), space))
-    records = [Record(i, params, "done", result) for i, (params, result) in enumerate(past)]
+    suggester = suggester_of(Study(Path("study.toml"), ("true",), space))
+    records: list[Record] = []
+
+    def add(params: Params, result: float, told: tuple[int, ...] = ()) -> None:
+        readings = {"value": (Reading(result),)}
+        records.append(Record(len(records), params, state="done", readings=readings, told=told))
+
+    for params, result in past:
+        add(params, result)
 
     def step() -> None:
         found = suggester(records)
-        records.append(Record(len(records), found.params, "done", value(found.params, rng), told=found.told))
+        add(found.params, value(found.params, rng), found.told)
 
     return step
 

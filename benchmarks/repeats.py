@@ -20,8 +20,7 @@ import numpy as np
 from benchmarks.development.noises import additive
 from benchmarks.stopping import finished, place_of
 from noregret import Optimizer
-from noregret.tune.learning.repeats import target_of
-from noregret.tune.measuring import error_of_median
+from noregret.tune.repeats import error_of_median, target_of
 
 FUNCTIONS = ("branin", "hartmann3", "random4-new")
 NOISES = {

@@ -25,7 +25,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection, HTTPException
 from importlib import import_module
 from pathlib import Path
@@ -34,12 +34,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noregret import cli
-from noregret.tune.measuring import Outcome
+from noregret import Reading, cli
 from noregret.tune.service.live import AskRequest
 from noregret.tune.service.models import StudyForm
 from noregret.tune.service.studies import Studies
-from noregret.tune.store.records import Suggestion
+from noregret.tune.store import trials as table
+from noregret.tune.store.records import Record
 from noregret.tune.store.storage import Storage
 
 SPACE = {
@@ -284,10 +284,13 @@ def fill(place: Path, studies: dict[str, int]) -> None:
             with live._storage.transaction() as connection:
                 for number in range(first, min(first + 500, trials)):
                     params = {"x": rng.random(), "y": rng.random(), "k": rng.choice("ab")}
-                    suggestion = Suggestion(params, range(max(number - 1, 0), number))
+                    told = tuple(range(max(number - 1, 0), number))
+                    suggestion = Record(number, params, told=told)
                     study = live._ledger
-                    trial = trials.add(connection, study.study, number, suggestion, {}, study.distributions)
-                    trials.finish(connection, trial, Outcome(measured(params, rng)))
+                    trial = table.add(connection, study.study, number, suggestion, {}, study.distributions)
+                    readings = {"value": (Reading(measured(params, rng)),)}
+                    done = replace(suggestion, state="done", readings=readings)
+                    table.finish(connection, trial, done, live.measures)
     all_studies.close()
 
 

@@ -1,9 +1,9 @@
 """Public names of `noregret`, imported when the first of them is used.
 
-Most people need sixteen of them: `minimize`, `maximize`, `Optimizer`, `Float`, `Int`, `Choice`, `Trial`, `report` and
-`connect` to tune something; `versus` to compare two options; `Policy`, `run`, `compare`, `diagnose`, `algorithms` and
-`problems` to work with the algorithms. The parts that algorithms are made of are in `kernels`, `models`, `rules`,
-`loops` and `schedules`.
+Most people need seventeen of them: `minimize`, `maximize`, `Optimizer`, `Float`, `Int`, `Choice`, `Trial`, `Reading`,
+`report` and `connect` to tune something; `versus` to compare two options; `Policy`, `run`, `compare`, `diagnose`,
+`algorithms` and `problems` to work with the algorithms. The parts that algorithms are made of are in `kernels`,
+`models`, `rules`, `loops` and `schedules`.
 """
 
 from noregret import algorithms, bounds, kernels, loops, models, problems, rules, schedules
@@ -17,7 +17,18 @@ from noregret.experiments.trace import Trace
 from noregret.kernels import *  # noqa: F403
 from noregret.loops import *  # noqa: F403
 from noregret.models import *  # noqa: F403
-from noregret.optimizer import Choice, Estimate, Float, Gain, Int, Observation, Optimizer, OptimizerConfig, Trial
+from noregret.optimizer import (
+    Choice,
+    Estimate,
+    Float,
+    Gain,
+    Int,
+    Observation,
+    Optimizer,
+    OptimizerConfig,
+    Reading,
+    Trial,
+)
 from noregret.rules import *  # noqa: F403
 from noregret.schedules import *  # noqa: F403
 from noregret.tune.function import TuningResult, maximize, minimize
@@ -36,6 +47,7 @@ __all__ = [
     "Optimizer",
     "OptimizerConfig",
     "Policy",
+    "Reading",
     "Trace",
     "Trial",
     "TuningResult",

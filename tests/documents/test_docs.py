@@ -129,6 +129,13 @@ def test_tables_of_docstrings_become_markdown():
     assert module.converted(table) == "Before.\n\n| a | b |\n| --- | --- |\n| x | \\|y\\| more |\n| z | 1 |\n\nAfter."
 
 
+def test_the_table_of_doors_is_that_of_the_code():
+    spec = importlib.util.spec_from_file_location("doors", ROOT / "docs" / "doors.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (ROOT / "docs" / "doors.md").read_text() == module.page()
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_run_and_their_pictures_are_in_the_docs(name, tmp_path):
     script = ROOT / "examples" / f"{name}.py"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from noregret import Choice, Float, Int, Optimizer
-from noregret.optimizer.model.history import Arrival, History
+from noregret.optimizer.model.history import Answer, History, Signed
 from noregret.optimizer.questions.balance import Balance, Balancing, Realised, noise_level
 from noregret.optimizer.questions.explore import Explore, Farthest, OwnRewards, ShorterLengthscales, upper_bounds
 from noregret.optimizer.space.table import as_space
@@ -135,11 +135,16 @@ def test_the_noise_is_estimated_from_neighbours():
     assert noise_level(points[:1], points[:1, 0]) == math.inf
 
 
+def answer(where, value):
+    """An answer with this value, nan for a failure."""
+    return Answer(where, {} if np.isnan(value) else {"value": Signed(float(value))})
+
+
 def of_values(values, first=8, settings=5, is_comparable=True):
     """A balance of as many bases as a small space has after these values, nan for failures, and their history."""
     history = History(as_space({"n": Int(1, settings)}))
     for index, value in enumerate(values):
-        history.add(Arrival(history.intern({"n": 1 + index % settings}), float(value), math.nan))
+        history.add(answer(history.intern({"n": 1 + index % settings}), value))
     balancing = Balancing(after=first)
     counted = settings if is_comparable else math.inf
     begun = Realised(
@@ -156,7 +161,7 @@ def test_the_balance_is_a_function_of_the_answers_alone():
     for index, value in enumerate(values):
         lived = lived.after(history)
         turns.append(lived.turn(history, 0))
-        history.add(Arrival(history.intern({"n": 1 + index % 5}), float(value), math.nan))
+        history.add(answer(history.intern({"n": 1 + index % 5}), value))
     lived, (told, _) = lived.after(history), of_values(values)
     assert told.turn(history, 0) == lived.turn(history, 0)
     np.testing.assert_array_equal(told.asked, lived.asked)

@@ -18,7 +18,7 @@ from noregret.optimizer.model.candidates import Candidates, around, shifted
 from noregret.optimizer.model.evidence import Evidence, subset
 from noregret.optimizer.model.failures import hopeless
 from noregret.optimizer.model.fit import FitMatern, Likelihood, log_likelihood
-from noregret.optimizer.model.history import UNKNOWN, Arrival, History
+from noregret.optimizer.model.history import Answer, History, Signed
 from noregret.optimizer.model.hypotheses import milestone
 from noregret.optimizer.model.kernel import CENTRE, Fit
 from noregret.optimizer.model.learning import representative
@@ -564,9 +564,9 @@ def test_a_subset_spreads_over_time():
 def test_points_that_only_failed_count_as_bad():
     history = History(Product({"x": Float(0, 1)}))
     for i in range(11):
-        history.add(Arrival(history.intern({"x": i / 20}), float(i), UNKNOWN))
-    history.add(Arrival(history.intern({"x": 0.9}), UNKNOWN, UNKNOWN))
-    history.add(Arrival(history.intern({"x": 0.05}), UNKNOWN, UNKNOWN))  # has a value: its failure does not count
+        history.add(Answer(history.intern({"x": i / 20}), {"value": Signed(float(i))}))
+    history.add(Answer(history.intern({"x": 0.9}), {}))
+    history.add(Answer(history.intern({"x": 0.05}), {}))  # has a value: its failure does not count
     data, numbers = history.evidence(13)
     assert len(data) == 12
     assert (numbers[data.where[-1]], data.values[-1]) == (11, 1.0)

@@ -140,7 +140,7 @@ def test_bounds_go_with_contexts_drift_and_a_baseline(options):
 def test_bounds_survive_frames_files_and_copies(tmp_path):
     opt = told(cap=3.0, evaluations=14, goal="maximize")
     frame = opt.to_frame()
-    assert list(frame.columns)[-1] == "bound"
+    assert list(frame.columns)[-3:] == ["bound", "started", "seconds"]
     assert set(frame["bound"].dropna()) == {"at_most"}
     twin = Optimizer(opt.space.parameters, goal="maximize", rng=0)
     twin.tell_many(frame)
@@ -194,7 +194,9 @@ def test_bad_bounds_change_nothing(told, message):
 
 def test_a_frame_with_another_word_for_a_bound_is_refused():
     opt = Optimizer({"x": Float(0, 1)}, rng=0)
-    with pytest.raises(ValueError, match="bound must be one of"):
+    with pytest.raises(
+        ValueError, match="row 0 of the frame: bound must be 'at_least', 'at_most' or None, got 'above'"
+    ):
         opt.tell_many([{"x": 0.5, "value": 1.0, "bound": "above"}])
 
 

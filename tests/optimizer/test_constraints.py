@@ -67,8 +67,8 @@ def test_the_unconstrained_recommendation_would_be_infeasible(opt):
 def test_at_least_is_the_mirror_image_of_at_most():
     low = played(15)
     high = Optimizer(SQUARE, rng=0, constraints={"sum": (">=", -1.0)})
-    for row in low._history.arrivals:
-        high.tell(low._history.params[row.where], -row.value, constraints={"sum": -row.constraints[0]})
+    for row in low.answers:
+        high.tell(row.params, row.value, constraints={"sum": -row.constraints["sum"]})
     assert high.best() == low.best()
     assert high.ask().params == low.ask().params
 
@@ -155,8 +155,8 @@ def test_one_absurd_number_of_a_constraint_does_no_harm(opt):
 
 def test_the_optimizer_is_its_history_with_constraints_too(opt):
     again = Optimizer(SQUARE, rng=0, constraints=SUM)
-    for arrival in opt._history.arrivals:
-        again.tell(opt._history.params[arrival.where], -arrival.value, constraints={"sum": arrival.constraints[0]})
+    for row in opt.answers:
+        again.tell(row.params, row.value, constraints=row.constraints)
     assert again.ask().params == pytest.approx(opt.ask().params, rel=1e-6)
     for twin in (copy.copy(opt), pickle.loads(pickle.dumps(opt))):
         assert twin.best() == opt.best()

@@ -153,7 +153,8 @@ def test_frames_have_a_column_for_each_part_of_the_context():
     opt.fail(opt.ask(context=CALM))
     opt.ask(context=CALM)
     frame = opt.to_frame()
-    assert list(frame.columns) == ["trial", "state", "value", "noise", "x", "context.load", "context.region"]
+    columns = ["trial", "state", "value", "noise", "x", "context.load", "context.region", "started", "seconds"]
+    assert list(frame.columns) == columns
     assert frame["context.load"].iloc[-1] == 40
     other = Optimizer(LINE, rng=0, context=CONTEXT)
     other.tell_many(frame)

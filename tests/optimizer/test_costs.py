@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from noregret import Float, Optimizer
-from noregret.integrations.replay import Replay
-from noregret.optimizer import Improve, Observation, OptimizerConfig
+from noregret.optimizer import Improve, Observation, OptimizerConfig, Replay
 from noregret.optimizer.model.costs import COOLED_FROM, NO_BUDGET, CurrentCosts, prices_of
 
 SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
@@ -65,7 +64,7 @@ def test_costs_of_failures_are_learnt_and_unknown_costs_are_not_needed():
         else:
             opt.fail(params, cost=price(params))
     assert opt.predict({"x": 0.8, "y": 0.5}).cost == pytest.approx(100**0.8, rel=0.3)
-    assert opt._history.costed == 20
+    assert opt._history.costs(30) == 20
 
 
 def test_scores_are_divided_by_the_cost_to_an_exponent_that_cools():
@@ -148,13 +147,15 @@ def test_costs_are_in_frames_and_come_back_from_them():
     assert [its.cost for its in twin.answers] == [None, 2.0, 3.0] == [its.cost for its in opt.answers]
 
 
-def test_a_parameter_may_be_called_cost_unless_costs_are_told():
+def test_a_parameter_may_be_called_cost():
     opt = Optimizer({"cost": Float(0, 1)}, rng=0)
     opt.tell_many([{"cost": 0.5, "value": 1.0}])
     assert opt.to_frame()["cost"].tolist() == [0.5]
     opt.tell({"cost": 0.5}, 1.0, cost=2.0)
-    with pytest.raises(ValueError, match="rename the parameter"):
-        opt.to_frame()
+    frame, twin = opt.to_frame(), Optimizer({"cost": Float(0, 1)}, rng=0)
+    assert frame["trial.cost"].tolist()[1:] == [2.0], "the column of a trial's cost has another name then"
+    twin.tell_many(frame)
+    assert twin.answers == opt.answers
 
 
 @pytest.mark.slow
@@ -167,7 +168,7 @@ def test_a_saved_a_copied_and_a_replayed_optimizer_ask_the_same(tmp_path):
     assert [twin._spent for twin in twins] == [opt._spent] * 2
     asked = opt.ask().params
     assert [twin.ask().params for twin in twins] == [asked, asked]
-    replayed = Replay(SPACE, "minimize", 0, budget=500.0)(opt.answers)
+    replayed = Replay(SPACE, "minimize", 0, budget=500.0)([its for its in opt.trials if its.is_finished])
     assert replayed.ask(left=500.0 - opt._spent).params == pytest.approx(asked, abs=1e-6)
 
 

@@ -91,7 +91,7 @@ def test_memory_is_bounded_and_trials_that_are_out_survive(monkeypatch):
             told = trials[-3]
             opt.tell(told, (told.params["x"] - 0.3) ** 2 + NOISE * rng.standard_normal())
     assert len(opt.answers) == len(opt.measurements) < 60
-    sizes = [len(opt._history.params), len(opt._trials._sent), len(opt._trials._told), len(opt._trials._unanswered)]
+    sizes = [len(opt._history.params), len(opt._log._kept), len(opt._log._unanswered)]
     assert max(sizes) < 70
     assert abs(opt.best().params["x"] - 0.3) < 0.2
     assert opt.ask().params == opt.baseline  # what was known of it is forgotten

@@ -24,7 +24,7 @@ def fresh(**options):
 
 
 def told(opt):
-    return [(a.where, a.value, a.constraints) for a in opt._history.arrivals]
+    return opt._history.answers()
 
 
 def test_rows_columns_and_single_answers_say_the_same():
@@ -42,7 +42,7 @@ def test_rows_columns_and_single_answers_say_the_same():
 def test_noise_and_constraints_are_optional_in_a_frame():
     opt = fresh()
     opt.tell_many([{"rate": 0.2, "layers": 3, "kind": "a", "value": 1.5}])
-    assert math.isnan(opt._history.arrivals[0].constraints[0]), "what has no column was not measured"
+    assert opt.answers[0].constraints["memory"] is None, "what has no column was not measured"
 
 
 def test_an_empty_frame_says_nothing():
@@ -74,20 +74,20 @@ def test_a_frame_answers_the_trials_that_are_out():
     [
         ({"speed": 3}, "unknown column 'speed': drop it, or rename it to one of"),
         ({"constraint.mass": 3}, "unknown column 'constraint.mass'"),
-        ({"value": None}, "row 1 has no value: drop it, or give it the state 'failed'"),
+        ({"value": None}, "row 1 of the frame: it has no value: drop it, or give it the state 'failed'"),
         ({"value": "fast"}, "row 1 of the frame: value must be a number, got 'fast'"),
         ({"rate": 7.0}, "row 1 of the frame: rate"),
         ({"kind": None}, "row 1 of the frame: .*'kind' is missing"),
         ({"noise": -1}, "row 1 of the frame: noise"),
         ({"constraint.memory": "much"}, "row 1 of the frame: constraint 'memory' must be a finite number"),
-        ({"state": "lost"}, "state must be one of .*, got 'lost' in row 1"),
+        ({"state": "lost"}, "row 1 of the frame: state must be one of .*, got 'lost'"),
     ],
 )
 def test_one_bad_row_and_nothing_is_told(change, message):
     opt = fresh()
     with pytest.raises(ValueError, match=message):
         opt.tell_many([PAST[0], PAST[1] | change])
-    assert not opt._history.arrivals
+    assert not opt.answers
     assert not opt._history.params
     opt.tell_many([PAST[0], PAST[1] | {"value": None, "state": "failed"}])
     assert len(opt.measurements) == 1
@@ -99,9 +99,17 @@ def test_what_is_no_frame_is_refused():
             fresh().tell_many(wrong)
     with pytest.raises(ValueError, match="must be of one length"):
         fresh().tell_many({"rate": [0.1], "value": [1, 2]})
-    clash = Optimizer({"value": Float(0, 1)}, rng=0)
-    with pytest.raises(ValueError, match="a frame has a column 'value' of its own: rename the parameter"):
-        clash.tell_many([{"value": 0.5}])
+
+
+def test_a_parameter_with_the_name_of_a_column_has_one_of_its_own():
+    opt, twin = (Optimizer({"value": Float(0, 1), "started": Int(1, 3)}, rng=0) for _ in range(2))
+    opt.tell(opt.ask(), 2.0)
+    frame = opt.to_frame()
+    assert list(frame.columns)[:6] == ["trial", "state", "value", "noise", "params.value", "started"]
+    twin.tell_many(frame)
+    assert twin.answers == opt.answers
+    with pytest.raises(ValueError, match="'value' is missing"):
+        twin.tell_many([{"value": 0.5, "started": 1}])
 
 
 def some_answers():
@@ -118,10 +126,20 @@ def test_frames_go_out_and_come_in_again():
     pytest.importorskip("pandas")
     opt, out = some_answers()
     frame = opt.to_frame()
-    assert list(frame.columns) == ["trial", "state", "value", "noise", *SPACE, "constraint.memory"]
+    assert list(frame.columns) == [
+        "trial",
+        "state",
+        "value",
+        "noise",
+        *SPACE,
+        "constraint.memory",
+        "started",
+        "seconds",
+    ]
     assert frame["state"].value_counts().to_dict() == {"done": 13, "failed": 1, "running": 1}
-    assert frame["trial"].tolist()[:3] == [0, 1, 2]
-    assert frame["trial"].isna().tolist()[12], "params of the past have no trial"
+    assert frame["trial"].tolist() == list(range(15)), "params of the past have numbers of the same sequence"
+    assert frame["started"].isna().tolist()[12], "nobody knows when"
+    assert frame["seconds"].ge(0).sum() == 13
     assert frame["noise"].tolist()[12] == 0.5
     assert frame["trial"].tolist()[-1] == out.id
     again = fresh(baseline={"rate": 0.5, "layers": 4, "kind": "a"})

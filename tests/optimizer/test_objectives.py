@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from noregret import Choice, Float, Int, Optimizer
-from noregret.integrations.replay import Replay
+from noregret.optimizer import Replay
 from noregret.optimizer.model.objectives import hypervolume, is_dominated, nondominated
 from noregret.optimizer.questions.objectives import HypervolumeImprovement, Scalarisation, boxes, ends
 
@@ -207,7 +207,7 @@ def test_goals_and_values_are_checked():
         ({}, "at least one"),
         ({"latency": None}, "at least one"),
         ({"latency": float("nan")}, "finite number"),
-        ({"speed": 1.0}, "unknown objective 'speed'"),
+        ({"speed": 1.0}, "'latency' is missing; 'speed' would only be tracked"),
     ]:
         with pytest.raises(ValueError, match=words):
             opt.tell(trial, bad)
@@ -236,7 +236,7 @@ def test_values_that_were_not_measured_may_be_missing():
     opt.fail(opt.ask())
     assert opt.front()
     frame = opt.to_frame()
-    assert list(frame.columns) == ["trial", "state", "value.latency", "value.cost", "x"]
+    assert list(frame.columns) == ["trial", "state", "value.latency", "value.cost", "x", "started", "seconds"]
     assert frame["value.cost"].isna().sum() == 5
     assert opt.answers[0].values.keys() == {"latency"}
     assert opt.answers[-1].value is None
@@ -244,7 +244,7 @@ def test_values_that_were_not_measured_may_be_missing():
     twin.tell_many(frame)
     assert [a.values for a in twin.answers] == [a.values for a in opt.answers]
     assert [m.value for m in twin.measurements][:2] == [opt.answers[0].values, opt.answers[1].values]
-    with pytest.raises(ValueError, match="row 0 has no value"):
+    with pytest.raises(ValueError, match="row 0 of the frame: it has no value"):
         twin.tell_many([{"x": 0.0}])
 
 
@@ -258,7 +258,7 @@ def test_a_saved_optimizer_and_a_copy_ask_the_same(tmp_path):
     asked = opt.ask().params
     assert loaded.ask().params == asked == twin.ask().params
     assert [its.params for its in loaded.front()] == [its.params for its in opt.front()]
-    replayed = Replay(ROWS, None, 0, goals=GOALS)(opt.answers)
+    replayed = Replay(ROWS, None, 0, goals=GOALS)([its for its in opt.trials if its.is_finished])
     assert replayed.answers == opt.answers
 
 
@@ -356,3 +356,10 @@ def test_trials_that_are_pending_are_not_on_the_front():
 def test_a_bad_limit_is_called_a_limit(known):
     with pytest.raises(ValueError, match=r"limit 'cost' must be \('<=', bound\)"):
         known.best(limits={"cost": 1})
+
+
+def test_several_objectives_can_be_predicted_where_costs_are_known():
+    opt = Optimizer({"x": Float(0, 1)}, goals={"a": "minimize", "b": "minimize"}, rng=0)
+    for x in (0.1, 0.4, 0.5, 0.7, 0.9):
+        opt.tell({"x": x}, {"a": x, "b": 1 - x}, cost=1 + x)
+    assert set(opt.predict({"x": 0.3}).values) == {"a", "b"}

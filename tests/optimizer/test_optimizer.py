@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from tests.optimizer.configs import with_rule
 
-from noregret import UCB, Choice, Constant, Float, Int, Optimizer
+from noregret import UCB, Choice, Constant, Float, Int, Optimizer, Trial
 from noregret.optimizer import OptimizerConfig
 from noregret.optimizer.model.noise import GaussianNoise
 from noregret.optimizer.model.transforms import Scale
-from noregret.optimizer.trials import Trial
 
 SQUARE = {"x": Float(0, 1), "y": Float(0, 1)}
 

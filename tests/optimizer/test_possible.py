@@ -41,7 +41,9 @@ def test_the_range_of_each_objective():
     for x in np.linspace(0, 1, 9).tolist():
         opt.tell({"x": x}, {"time": 0.01 + 0.02 * (x > 0.9), "accuracy": x})
     assert min(member.lower["time"] for member in opt.front()) >= 0
-    with pytest.raises(ValueError, match=r"value must be from 0 to inf, as possible=\(0.0, inf\) says, got -1"):
+    with pytest.raises(
+        ValueError, match=r"objective 'time' must be from 0 to inf, as possible=\(0.0, inf\) says, got -1"
+    ):
         opt.tell({"x": 0.5}, {"time": -1.0, "accuracy": 0.5})
 
 

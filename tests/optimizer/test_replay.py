@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from noregret import Float
-from noregret.integrations import replay
-from noregret.integrations.replay import Replay
-from noregret.optimizer.model.current import CurrentBelief
+from noregret.optimizer import Reading, Replay, Trial, replay
+from noregret.optimizer.model.current import Beliefs
 from noregret.optimizer.model.hypotheses import ModelConfig
 
 SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
@@ -19,7 +18,13 @@ SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
 def history(count, seed=0):
     rng = np.random.default_rng(seed)
     points = [{"x": x, "y": y} for x, y in rng.random((count, 2)).tolist()]
-    return [(p, None if i % 9 == 5 else (p["x"] - 0.3) ** 2 + p["y"]) for i, p in enumerate(points)]
+    return [done(i, p, None if i % 9 == 5 else (p["x"] - 0.3) ** 2 + p["y"]) for i, p in enumerate(points)]
+
+
+def done(number, params, value, **others):
+    """A trial with these readings, which has failed if its value is None."""
+    readings = {name: (Reading(its),) for name, its in {"value": value, **others}.items() if its is not None}
+    return Trial(number, params, state="failed" if value is None else "done", readings=readings)
 
 
 @pytest.fixture
@@ -39,11 +44,11 @@ def begun(monkeypatch):
 def test_going_on_is_starting_afresh(begun):
     answers, going = history(10), Replay(SPACE, "minimize", 0)
     for _ in range(15):
-        pending = [{"x": 0.5, "y": 0.5}, {"x": 0.1, "y": 0.2}]
+        pending = [Trial(100, {"x": 0.5, "y": 0.5}), Trial(101, {"x": 0.1, "y": 0.2})]
         params = going(answers, pending).ask().params
         fresh = Replay(SPACE, "minimize", 0)(answers, pending).ask().params
         assert params == pytest.approx(fresh, abs=1e-6)
-        answers = [*answers, (params, (params["x"] - 0.3) ** 2 + params["y"])]
+        answers = [*answers, done(len(answers), params, (params["x"] - 0.3) ** 2 + params["y"])]
     assert len(begun) == 1 + 15, "the continued one was started once"
 
 
@@ -58,7 +63,7 @@ def test_another_history_is_begun_afresh(begun):
 def test_only_what_is_settled_is_kept(begun):
     """The eleventh answer comes late, and then before the others."""
     answers, going = history(14), Replay(SPACE, "minimize", 0)
-    early = going([*answers[:10], *answers[11:]], [answers[10][0]], settled=10)
+    early = going([*answers[:10], *answers[11:]], [Trial(10, answers[10].params)], settled=10)
     assert len(early.measurements) == 12
     assert going(answers).ask().params == Replay(SPACE, "minimize", 0)(answers).ask().params
     assert len(begun) == 2
@@ -100,7 +105,7 @@ def test_fits_of_constraints_are_made_once_too(monkeypatch):
         return fitted(self, evidence)
 
     monkeypatch.setattr(ModelConfig, "calibrated", counted)
-    answers = [(p, v, None, {"c": p["x"]}) for p, v in history(14) if v is not None]
+    answers = [done(i, its.params, its.value(), c=its.params["x"]) for i, its in enumerate(history(14)) if its.value()]
     going = Replay(SPACE, "minimize", 0, constraints={"c": ("<=", 0.5)})
     params = going(answers).ask().params
     made = len(fits)
@@ -116,16 +121,16 @@ def test_trials_out_do_not_make_a_belief_begin_again(monkeypatch):
     """Points that were chosen before the last candidates get their own arms."""
     calls = Counter()
     for name in ("_weigh", "_draw"):
-        original = getattr(CurrentBelief, name)
+        original = getattr(Beliefs, name)
         monkeypatch.setattr(
-            CurrentBelief,
+            Beliefs,
             name,
             lambda *given, name=name, original=original: (calls.update([name]), original(*given))[1],
         )
     led, answers, out = Replay(SPACE, "minimize", 0), [], []
     for number in range(30):
-        out.append(led(answers, out).ask().params)
+        out.append(led(answers, out).ask())
         if len(out) == 5:
-            params = out.pop(number % 3)
-            answers.append((params, (params["x"] - 0.3) ** 2))
+            trial = out.pop(number % 3)
+            answers.append(done(trial.id, trial.params, (trial.params["x"] - 0.3) ** 2))
     assert calls["_draw"] == calls["_weigh"] > 10

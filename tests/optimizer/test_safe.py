@@ -7,10 +7,9 @@ import pytest
 from scipy.special import ndtri
 
 from noregret import Choice, Float, Optimizer
-from noregret.integrations.replay import Replay
-from noregret.optimizer import OptimizerConfig
+from noregret.optimizer import OptimizerConfig, Replay
 from noregret.optimizer.model.evidence import Evidence
-from noregret.optimizer.model.history import Arrival, History
+from noregret.optimizer.model.history import Answer, History, Signed
 from noregret.optimizer.model.hypotheses import ModelConfig
 from noregret.optimizer.model.learning import learn
 from noregret.optimizer.model.noise import StudentNoise
@@ -170,7 +169,7 @@ def test_copies_files_and_replays_ask_the_same(run, tmp_path):
     loaded = Optimizer.load(tmp_path / "o.json")
     assert (loaded.safe, loaded.ask().params["x"]) == (0.95, pytest.approx(expected, abs=1e-6))
     replay = Replay(LINE, "minimize", 0, constraints=BOUND, baseline=START, safe=0.95)
-    assert replay(opt.answers).ask().params["x"] == pytest.approx(expected, abs=1e-6)
+    assert replay(opt.trials).ask().params["x"] == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.slow
@@ -190,8 +189,8 @@ def guarded(numbers, risk=0.05):
     """Guard of a constraint >= 0 with these (point, number) readings, the baseline at 0.2."""
     history = History(as_space(LINE), START)
     for x, number in numbers:
-        history.add(Arrival(history.intern({"x": x}), 0.0, float("nan"), (number,)))
-    readings = history.numbers(0, 1.0, len(numbers))
+        history.add(Answer(history.intern({"x": x}), {"value": Signed(0.0), "limit": Signed(number)}))
+    readings = history.numbers("limit", len(numbers))
     config = ModelConfig(logarithms=Logarithms(gaps=()), scale=RobustScale(bend=np.inf))
     return guard(history, readings, 0.0, risk, config.calibrated(readings))
 

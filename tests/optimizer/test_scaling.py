@@ -12,7 +12,6 @@ from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.transforms import Logarithm, Logarithms, RobustScale, Scale
 from noregret.tune.learning.findings import Findings
 from noregret.tune.page.page import page
-from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
 
 PLAIN = OptimizerConfig(logarithms=Logarithms(gaps=()))
@@ -244,8 +243,7 @@ def test_importance_is_of_values_not_of_logarithms():
 @pytest.mark.slow
 def test_the_page_tells_the_noise_near_the_best_setting():
     opt, space = learnt(unit=1000.0), {name: Float(0, 1) for name in ("x", "y", "z")}
-    records = [Record(i, its.params, "done", its.value) for i, its in enumerate(opt.measurements)]
-    findings = Findings(Study(Path("s.toml"), ("m",), space), records, opt)
+    findings = Findings(Study(Path("s.toml"), ("m",), space), opt.trials, opt)
     best = 1000 * duration(opt.best().params)
     assert 0.3 < findings.noise_std / (0.2 * best) < 3
     assert "About two out of three measurements lie within" in page(findings)

@@ -20,7 +20,7 @@ def acknowledged(lines):
 
 def check_everything(study, lines, records):
     told = acknowledged(lines)
-    values = {record.number: record.value for record in records}
+    values = {record.number: record.value() for record in records}
     assert len({number for number, _ in told}) == len(told)  # acknowledged once
     assert all(values[number] == value for number, value in told)  # and as it is in the store
     assert [record.number for record in records] == list(range(len(records)))
@@ -53,4 +53,4 @@ def test_every_suggestion_follows_from_what_the_store_says_was_known(tmp_path, w
     assert main(["tune", str(study), "--workers", str(workers)]) == 0
     records = records_of(study)
     assert all(suggested_again(load(study), records, record.number) == record.params for record in records)
-    assert len({record.value for record in records}) > 5
+    assert len({record.value() for record in records}) > 5

@@ -10,7 +10,7 @@ from tests.tune.test_numbers import past, records_of, written
 
 from noregret.cli import main
 from noregret.tune.store.store import Store
-from noregret.tune.study.importing import read_rows
+from noregret.tune.study.exchange import read_rows
 from noregret.tune.study.reading import load
 
 study = test_numbers.study
@@ -32,7 +32,7 @@ def test_an_import_that_is_killed_is_there_whole_or_not_at_all(tmp_path):
         there = len(records_of(study))
         assert there in ((1000,) if "rows added" in acknowledged.read_text() else (0, 1000))
     with Store(study) as store:
-        store.add(read_rows(study, data).rows)
+        store.add(read_rows(study, data).trials)
         assert len(store.records()) == 1000
 
 

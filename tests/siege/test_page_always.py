@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.tune.made import record
 from tests.tune.test_page_always import assert_shown, values
 
 from noregret.optimizer import Choice, Float, Int, Product
-from noregret.tune.store.records import Record
 from noregret.tune.study.results import JsonField, LastNumber, Pattern, WallTime
 from noregret.tune.study.study import Budget, Study
 
@@ -73,13 +73,14 @@ def studies(draw):
     records = []
     for number in range(draw(st.sampled_from([0, 1, 2, 7, 25, 45]))):
         params = settings_[rng.integers(len(settings_))]
-        told = tuple(r.number for r in records[-1:] if r.finished)
+        told = tuple(r.number for r in records[-1:] if r.is_finished)
         if rng.uniform() < share:
-            records.append(Record(number, params, "failed", None, draw(TEXT), 0.1, draw(TEXT), told))
+            failed = {"failure": draw(TEXT), "stderr": draw(TEXT), "seconds": 0.1}
+            records.append(record(number, params, "failed", told=told, **failed))
         else:
-            records.append(Record(number, params, "done", value(rng), seconds=0.1, told=told))
+            records.append(record(number, params, "done", value(rng), seconds=0.1, told=told))
     if draw(st.booleans()):
-        records.append(Record(len(records), settings_[0], draw(st.sampled_from(["running", "waiting"]))))
+        records.append(record(len(records), settings_[0], draw(st.sampled_from(["running", "waiting"]))))
     result = draw(st.sampled_from([LastNumber(), WallTime(), JsonField("a.<b>"), Pattern("x")]))
     goal = draw(st.sampled_from(["minimize", "maximize"]))
     budget = draw(st.sampled_from([Budget(rounds=50), Budget(seconds=5.0)]))

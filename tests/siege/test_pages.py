@@ -9,13 +9,13 @@ from threading import Thread
 
 import pytest
 from tests.tune import test_pages
+from tests.tune.made import outcome, suggested
 from tests.tune.test_pages import PROBE, ask, probed
 
 from noregret.optimizer import Float
-from noregret.tune.measuring import Outcome
 from noregret.tune.page import watch
 from noregret.tune.page.watch import CONNECTIONS, server
-from noregret.tune.store.records import Suggestion, arrived
+from noregret.tune.store.records import arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.results import WallTime
 from noregret.tune.study.study import Study
@@ -33,9 +33,9 @@ addEventListener("load", () => {
     .map(row => row.cells[column].textContent);
   const field = document.querySelector("#trials input"), heads = document.querySelectorAll("#trials th button");
   const found = {};
-  heads[1].click(); found.ascending = cells(1);
-  heads[1].click(); found.descending = cells(1);
-  field.value = "size>32 fast"; field.dispatchEvent(new Event("input")); found.filtered = [cells(4), cells(5)];
+  heads[2].click(); found.ascending = cells(2);
+  heads[2].click(); found.descending = cells(2);
+  field.value = "size>32 fast"; field.dispatchEvent(new Event("input")); found.filtered = [cells(5), cells(6)];
   document.body.dataset.probe = JSON.stringify(found);
 });
 </script>
@@ -45,12 +45,12 @@ addEventListener("load", () => {
 def test_the_table_of_trials_sorts_and_filters(browser, page, tmp_path, monkeypatch):
     monkeypatch.setattr(test_pages, "PROBE", USE)
     found = probed(browser, tmp_path / "r.html", page, 1200)
-    numbers = [float(cell) for cell in found["ascending"] if cell != "failed"]
+    numbers = [float(cell) for cell in found["ascending"] if cell]
     assert len(numbers) == 42
     assert numbers == sorted(numbers)
-    assert found["ascending"][42:] == ["failed"] * 3
+    assert found["ascending"][42:] == [""] * 3
     assert [float(cell) for cell in found["descending"][:42]] == numbers[::-1]
-    assert found["descending"][42:] == ["failed"] * 3
+    assert found["descending"][42:] == [""] * 3
     sizes, modes = found["filtered"]
     assert sizes
     assert all(float(size) > 32 for size in sizes)
@@ -155,8 +155,8 @@ def test_a_browser_sees_results_arrive(live, browser, tmp_path, monkeypatch):
     def arrive():
         time.sleep(1)
         with Store(mine) as store:
-            trial = store.claim(lambda records: Suggestion(records[0].params, arrived(records)[1])).trial
-            store.tell(trial.number, Outcome(0.123456, "", 0.1))
+            trial = store.claim(lambda records: suggested(records[0].params, arrived(records)[1])).trial
+            store.tell(outcome(trial.number, 0.123456, "", 0.1))
 
     thread = Thread(target=arrive)
     thread.start()
@@ -214,9 +214,9 @@ def test_reports_of_studies_that_have_hardly_begun(tmp_path):
     with Store(study) as store:
         assert "Nothing has been measured yet" in report(study)
         for i in range(8):
-            trial = store.claim(lambda records: Suggestion({"x": len(records) / 10}, arrived(records)[1])).trial
+            trial = store.claim(lambda records: suggested({"x": len(records) / 10}, arrived(records)[1])).trial
             assert "<h1>study</h1>" in report(study)
-            store.tell(trial.number, Outcome(1.5, "", 0.1))
+            store.tell(outcome(trial.number, 1.5, "", 0.1))
             found = report(study)
             assert ">1.5 s<" in found
             assert ("too few results for an interval" in found) == (i < 2)

@@ -7,7 +7,7 @@ import pytest
 from tests.tune.test_report import downloaded, html_of, with_contexts, written
 
 from noregret.integrations.optuna import NoRegretSampler
-from noregret.tune.page import words
+from noregret.tune import words
 
 
 def test_constraints_of_an_optuna_study(tmp_path):

@@ -85,14 +85,14 @@ def test_a_server_that_hangs_is_waited_for(study, hanging, monkeypatch):
         number = store.claim(suggest).trial.number
         hanging()
         answers = []
-        teller = Thread(target=lambda: answers.append(store.tell(number, done(3.0))))
+        teller = Thread(target=lambda: answers.append(store.tell(done(number, 3.0))))
         teller.start()
         time.sleep(1.2)  # long enough for the connection to be given up, and for another one to be tried
         assert answers == []
         hanging.go_on()
         teller.join(40)
         assert answers == [True]
-        assert [record.value for record in store.records()] == [3.0]
+        assert [record.value() for record in store.records()] == [3.0]
 
 
 def test_a_second_ctrl_c_ends_it_though_the_server_hangs(tmp_path, postgresql, hanging):

@@ -41,7 +41,7 @@ def test_several_threads_and_stores_neither_lose_nor_duplicate(study, locked):
                 store.where = Mock(lock=lambda name, stop: nullcontext(), back_up=store.where.back_up)
             barrier.wait()
             while not (claim := store.claim(suggest)).over:
-                if claim.trial and store.tell(claim.trial.number, done(float(claim.trial.number))):
+                if claim.trial and store.tell(done(claim.trial.number, float(claim.trial.number))):
                     told.append(claim.trial.number)
 
     threads = [Thread(target=work) for _ in range(4)]
@@ -52,7 +52,7 @@ def test_several_threads_and_stores_neither_lose_nor_duplicate(study, locked):
     assert sorted(told) == list(range(24))
     with Store(study, readonly=True) as store:
         records = store.records()
-    assert [record.value for record in records] == [float(i) for i in range(24)]
+    assert [record.value() for record in records] == [float(i) for i in range(24)]
     assert sorted(number for record in records for number in record.told) == sorted(arrived(records)[0])
     assert [record.params["n"] for record in records] == list(range(1, 25))  # each suggested once, in order
 
@@ -63,11 +63,11 @@ def test_acknowledged_results_survive_kill_9_right_after_the_acknowledgement(stu
         child = os.fork()
         if not child:
             store = Store(study)
-            store.tell(store.claim(suggest).trial.number, done(float(i)))
+            store.tell(done(store.claim(suggest).trial.number, float(i)))
             os.kill(os.getpid(), signal.SIGKILL)
         os.waitpid(child, 0)
     with Store(study) as store:
-        assert [record.value for record in store.records()] == [0.0, 1.0, 2.0]
+        assert [record.value() for record in store.records()] == [0.0, 1.0, 2.0]
 
 
 def test_a_process_killed_while_it_makes_the_study_leaves_one_that_works(study):
@@ -100,7 +100,7 @@ def test_a_full_disk_is_reported_and_what_was_told_stays(filled, in_child):
         try:
             while True:
                 trial = store.claim(suggest).trial
-                store.tell(trial.number, done(float(trial.number)))
+                store.tell(done(trial.number, float(trial.number)))
                 told.append(trial.number)
         except StudyError as error:
             return {"told": told, "error": str(error)}
@@ -109,7 +109,7 @@ def test_a_full_disk_is_reported_and_what_was_told_stays(filled, in_child):
     assert "the disk is full or failing; the results so far are safe" in report["error"]
     assert report["told"]
     with Store(filled) as store:
-        values = {record.number: record.value for record in store.records() if record.state == "done"}
+        values = {record.number: record.value() for record in store.records() if record.state == "done"}
         assert [values[number] for number in range(30)] == [float(i) for i in range(30)]
         assert all(values[number] == number for number in report["told"])
-        assert store.tell(store.claim(suggest).trial.number, done(1.0))
+        assert store.tell(done(store.claim(suggest).trial.number, 1.0))

@@ -13,6 +13,7 @@ from noregret import Float, Int, Optimizer, Trial, minimize
 from noregret.cli import main
 from noregret.integrations import trackers
 from noregret.integrations.trackers import Tracker
+from noregret.optimizer import Measures, Reading
 from noregret.tune.study.reading import load
 from noregret.tune.study.study import StudyError
 
@@ -81,8 +82,10 @@ def test_a_call_is_a_run_with_all_trials_and_the_recommendation(notes):
     trials = notes.of("trial")
     assert [number for number, *_ in trials] == list(range(COUNT))
     for answer, (_, params, values, _) in zip(result.optimizer.answers, trials, strict=True):
-        assert params == answer.params
+        assert {name: params[name] for name in SPACE} == answer.params
+        assert values.pop("seconds") >= 0
         assert values == ({} if answer.value is None else {"value": answer.value})
+        assert params.get("failure") == ("ValueError: too large" if answer.value is None else None)
     assert any(not values for *_, values, _ in trials)
     last = trials[-1][3]
     assert last == {f"best/{name}": getattr(result.best, name) for name in ("estimate", "lower", "upper")}
@@ -127,7 +130,7 @@ def test_a_service_that_hangs_does_not_hold_up_the_study(caplog, monkeypatch):
 def test_a_call_that_raises_ends_the_run_as_failed(notes):
     with pytest.raises(ZeroDivisionError):
         minimize(lambda x: 1 / 0, {"x": Float(0, 1)}, evaluations=9, callbacks=[Tracker("notes", lambda: notes)])
-    assert len(notes.of("trial")) == 2  # the third ends the call
+    assert len(notes.of("trial")) == 3  # the third ends the call
     assert notes.of("finish") == [[{}, {}, True]]
 
 
@@ -143,6 +146,7 @@ def test_a_loop_of_ones_own_with_objectives_and_constraints(notes):
         bounded.tell(trial, 3.0, constraints={"memory": 4})
         tracker(bounded, trial, 3.0)
     (first, second), (one, other) = notes.of("trial"), notes.of("start")
+    assert all(its[2].pop("seconds") >= 0 for its in (first, second))
     assert (first[2], first[3]) == ({"value/a": 1.0, "value/b": 2.0}, {})
     assert second[1].keys() == {"0"}
     assert (second[2], second[3]) == ({"value": 3.0, "constraint/memory": 4.0}, {"best/estimate": 3.0})
@@ -167,7 +171,8 @@ def test_mlflow_has_a_run_of_the_study_and_one_of_each_trial(tmp_path):
     assert len(nested) == COUNT
     for number, answer in enumerate(result.optimizer.answers):
         run = nested[f"trial {number}"]
-        assert run.data.params == {name: str(value) for name, value in answer.params.items()}
+        failure = {} if answer.value is not None else {"failure": "ValueError: too large"}
+        assert run.data.params == {name: str(value) for name, value in answer.params.items()} | failure
         assert run.info.status == ("FAILED" if answer.value is None else "FINISHED")
         assert run.data.metrics.get("value") == answer.value
         assert run.data.tags["mlflow.parentRunId"] == study.info.run_id
@@ -185,7 +190,8 @@ def test_mlflow_takes_many_parameters_with_odd_names(tmp_path):
     params = {f"a({number})": "x" * 1000 for number in range(150)}
     tracker = trackers.mlflow(uri)
     tracker.start("many", {})
-    tracker.log(0, params, {"value": 1.0}, None)
+    trial = Trial(0, params, state="done", readings={"value": (Reading(1.0),)})
+    tracker.log(trial, Measures({"value": "minimize"}), None)
     tracker.finish(None)
     client = package.MlflowClient(uri)
     runs = client.search_runs([client.get_experiment_by_name("noregret").experiment_id])
@@ -272,7 +278,9 @@ def test_tune_writes_to_the_trackers_of_the_study(tmp_path, workers, monkeypatch
     trials = notes.of("trial")
     assert sorted(number for number, *_ in trials) == list(range(6))
     for _, params, values, _ in trials:
+        assert values.pop("seconds") > 0
         assert values == ({} if params["size"] == 3 else {"value": params["size"] ** 2})
+        assert params.get("failure") == ("exit code 1" if params["size"] == 3 else None)
     ((params, best, has_failed),) = notes.of("finish")
     assert (params, has_failed) == ({"size": 2}, False)
     assert best["best/estimate"] == pytest.approx(4, rel=0.05)  # two workers: trials arrive in any order

@@ -8,20 +8,20 @@ from threading import Event
 from types import SimpleNamespace
 
 import pytest
+from tests.tune.made import record
 
 from noregret import Float
-from noregret.tune import measuring
-from noregret.tune.learning.suggest import Suggester, repeating
+from noregret.optimizer import Reading
+from noregret.tune import measuring, words
 from noregret.tune.measuring import Keeper, Run, measure
-from noregret.tune.page import words
 from noregret.tune.page.page import page
-from noregret.tune.store.exporting import exported
 from noregret.tune.store.records import Record
 from noregret.tune.store.store import Store
+from noregret.tune.study.exchange import exported
 from noregret.tune.study.reading import load
 from noregret.tune.study.results import WallTime
 from noregret.tune.study.study import Study, StudyError
-from noregret.tune.work.running import findings
+from noregret.tune.work.running import findings, plan_of, suggester_of
 
 SLEEP = (sys.executable, "-S", "-c", "import time; time.sleep({t})")
 
@@ -34,24 +34,24 @@ def study(tmp_path, **options):
 
 def measured(its, seconds, limit):
     with Keeper() as keeper:
-        return measure(its, {"t": seconds}, keeper, Event(), SimpleNamespace(limit=limit))
+        return measure(its, Record(0, {"t": seconds}), keeper, Event(), SimpleNamespace(limit=limit))
 
 
 def test_a_run_beyond_the_limit_is_a_bound_and_no_failure(tmp_path):
     outcome = measured(study(tmp_path), 30.0, 0.2)
-    assert (outcome.value, outcome.bound, outcome.failure) == (0.2, "at_least", "")
+    assert (outcome.value(), outcome.reading().bound, outcome.failure) == (0.2, "at_least", "")
     assert 0.2 <= outcome.seconds < 10
 
 
 def test_a_run_within_the_limit_is_a_value(tmp_path):
     outcome = measured(study(tmp_path), 0.0, 60.0)
-    assert outcome.bound is None
-    assert 0 < outcome.value < 60
+    assert outcome.reading().bound is None
+    assert 0 < outcome.value() < 60
 
 
 def test_a_time_out_is_a_bound_where_there_is_a_limit_and_a_failure_before(tmp_path):
     short = study(tmp_path, timeout=0.2)
-    assert measured(short, 30.0, 5.0).bound == "at_least"
+    assert measured(short, 30.0, 5.0).reading().bound == "at_least"
     assert "timeout" in measured(short, 30.0, math.inf).failure
 
 
@@ -74,10 +74,12 @@ def test_the_median_of_five_repeats_is_a_bound_if_three_are_stopped(tmp_path, mo
         return Run("", "", None if ended else 0, min(seconds, timeout), ended)
 
     monkeypatch.setattr(measuring, "run_command", run_command)
-    outcome = measure(study(tmp_path, repeats=5, warmup=1), {"t": 0.0}, None, Event(), SimpleNamespace(limit=5.0))
-    assert (outcome.value, outcome.bound, len(limits) - 1) == expected
+    outcome = measure(
+        study(tmp_path, repeats=5, warmup=1), Record(0, {"t": 0.0}), None, Event(), SimpleNamespace(limit=5.0)
+    )
+    assert (outcome.value(), outcome.reading().bound, len(limits) - 1) == expected
     assert limits[:2] == [3600.0, 5.0]
-    assert outcome.bound is None or outcome.noise is None
+    assert outcome.reading().bound is None or outcome.reading().noise is None
 
 
 @pytest.mark.parametrize("lines", ['result = "last-number"', 'result = "user-time"', 'goal = "maximize"'])
@@ -98,13 +100,13 @@ def test_a_cap_needs_times_to_be_made_small(tmp_path, lines):
 
 def records(*told):
     return [
-        Record(number, {"t": t}, "done", value, seconds=value, bound=bound)
+        record(number, {"t": t}, "done", value, seconds=value, bound=bound)
         for number, (t, value, bound) in enumerate(told)
     ]
 
 
 def test_the_faster_of_two_settings_is_repeated_for_the_limit_then_no_more(tmp_path):
-    suggest = Suggester(study(tmp_path))
+    suggest = suggester_of(study(tmp_path))
     two = [(5.0, 5.1, None), (2.0, 2.1, None)]
     assert suggest(records(*two)).params == {"t": 2.0}
     assert suggest.limit == math.inf
@@ -112,24 +114,25 @@ def test_the_faster_of_two_settings_is_repeated_for_the_limit_then_no_more(tmp_p
     after = suggest(records(*two, (2.0, 2.0, None), (2.0, 2.05, None)))
     assert after.params != {"t": 2.0}
     assert 4.1 < suggest.limit < 8.0
-    assert repeating(study(tmp_path, cap=None), suggest.latest.optimizer) is None
+    assert plan_of(study(tmp_path, cap=None))._repeated(suggest.latest[1], []) is None
 
 
 def test_what_was_cut_short_is_stored_exported_and_shown(tmp_path):
     mine = study(tmp_path)
     with Store(mine) as store:
         for seconds in (0.02, 0.01, 0.03, 0.04, None):
-            claim = store.claim(lambda known: Suggester(mine)(known))
-            whole = replace(measured(mine, 0.0, 60.0), value=seconds)  # the page depends on the values
+            claim = store.claim(lambda known: suggester_of(mine)(known))
+            readings = {"value": (Reading(seconds or 0.0),)}  # the page depends on the values
+            whole = replace(measured(mine, 0.0, 60.0), readings=readings)
             outcome = measured(mine, 30.0, 0.05) if seconds is None else whole
-            store.tell(claim.trial.number, outcome)
+            store.tell(replace(outcome, id=claim.trial.number))
         found = findings(mine, store)
-        assert [its.bound for its in store.records()] == [None] * 4 + ["at_least"]
+        assert [its.reading().bound for its in store.records()] == [None] * 4 + ["at_least"]
         assert found.optimizer.answers[-1].bound == "at_least"
         assert (len(found.done), len(found.cut)) == (4, 1)
         text = exported(mine, store.records(), "csv").decode()
-        assert text.splitlines()[0].endswith(",seconds,bound")
-        assert text.splitlines()[-1].endswith(",at_least")
+        assert text.splitlines()[0].endswith(",bound,started,seconds")
+        assert ",at_least," in text.splitlines()[-1]
         assert [row.get("bound") for row in json.loads(exported(mine, store.records(), "json"))] == [None] * 4 + [
             "at_least"
         ]

@@ -12,8 +12,10 @@ import pytest
 
 pytest.importorskip("fastapi")
 
+from tests.tune.made import record
+
 from noregret import Float
-from noregret.integrations.replay import Replay
+from noregret.optimizer import Replay
 from noregret.tune.service.choosers import Chooser, ModelClient, chosen, itself
 
 SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
@@ -29,8 +31,8 @@ def guide(chooser=None):
     return ModelClient(Replay(SPACE, "minimize", 0), chooser)
 
 
-def answer(params):
-    return params, (params["x"] - 0.3) ** 2 + params["y"]
+def answer(params, number=0):
+    return record(number, params, "done", (params["x"] - 0.3) ** 2 + params["y"])
 
 
 def asked(led, rounds, turn=lambda number, answers: None):
@@ -38,12 +40,13 @@ def asked(led, rounds, turn=lambda number, answers: None):
     answers, out, found = [], [], []
     for number in range(rounds):
         turn(number, answers)
-        new = led(answers, partial(chosen, [(params, None, None) for params in out], [None] * (1 + number % 2)))
+        new = led(answers, partial(chosen, out, [None] * (1 + number % 2)))
         found += new
-        out += [params for params, *_ in new]
+        out += new
         while len(out) > 3:
-            answers.append(answer(out.pop(0)))
-    return found
+            first = out.pop(0)
+            answers.append(answer(first.params, first.number))
+    return [(trial.number, trial.params) for trial in found]
 
 
 def swap_last(number, answers):
@@ -60,9 +63,9 @@ def test_a_chooser_asks_what_the_server_itself_would(chooser, turn):
 
 def test_a_chooser_has_several_studies_and_gives_optimizers(chooser):
     first, second = guide(chooser), guide(chooser)
-    answers = [answer({"x": number / 10, "y": 0.5}) for number in range(9)]
+    answers = [answer({"x": number / 10, "y": 0.5}, number) for number in range(9)]
     assert first(answers, itself).best() == guide()(answers, itself).best()
-    assert [its.params for its in second(answers[:3], itself).answers] == [params for params, _ in answers[:3]]
+    assert [its.params for its in second(answers[:3], itself).answers] == [its.params for its in answers[:3]]
     assert len(first(answers, itself, settled=4).answers) == 9
 
 

@@ -8,16 +8,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.tune.made import outcome, record
 
 from noregret.cli import main
 from noregret.optimizer import Float, Int, Optimizer
-from noregret.tune.learning.suggest import Suggester, confirming
-from noregret.tune.measuring import Outcome
-from noregret.tune.store.records import Record
+from noregret.tune.session import Plan
 from noregret.tune.study.reading import load
 from noregret.tune.study.study import Budget, Stop, Study
 from noregret.tune.work import confirm
 from noregret.tune.work.confirm import LEVEL, Confirmation, signed_rank_interval
+from noregret.tune.work.running import suggester_of
 
 NOISY = "import random, sys; print((float(sys.argv[1]) - 0.3) ** 2 + int(sys.argv[2]) + random.gauss(0, 0.05))"
 STUDY = """
@@ -45,13 +45,13 @@ def written(folder, rounds=20, more="", baseline="[baseline]\nx = 0.9\nn = 2", p
 
 def simulated(study, count, noise=0.05):
     """Records of a study whose suggestions are followed."""
-    rng, suggester, records = np.random.default_rng(0), Suggester(study), []
+    rng, suggester, records = np.random.default_rng(0), suggester_of(study), []
     while len(records) < count:
         found = suggester(records)
         if found is None:
             break
         value = (found.params["x"] - 0.3) ** 2 + found.params["n"] + noise * rng.standard_normal()
-        records.append(Record(len(records), found.params, "done", value, told=tuple(found.told)))
+        records.append(record(len(records), found.params, "done", value, told=tuple(found.told)))
     return records, suggester
 
 
@@ -67,8 +67,8 @@ def test_the_recommendation_has_been_measured_when_the_budget_is_used(tmp_path):
     study = Study(tmp_path / "s.toml", ("m",), SPACE, budget=Budget(rounds=30))
     records, suggester = simulated(study, 30)
     suggester(records)
-    assert times(records, suggester.latest.best.params) >= 3
-    after_a_kill = Suggester(study)(records[:27])
+    assert times(records, suggester.latest[1].best().params) >= 3
+    after_a_kill = suggester_of(study)(records[:27])
     assert after_a_kill.params == records[27].params
 
 
@@ -78,21 +78,25 @@ def test_a_study_that_is_precise_enough_measures_its_recommendation_first(tmp_pa
     records, suggester = simulated(study, 60)
     assert len(records) < 60
     suggester(records)
-    assert times(records, suggester.latest.best.params) >= 4
+    assert times(records, suggester.latest[1].best().params) >= 4
 
 
 def test_confirming_is_left_to_the_end_and_counts_pending_trials():
     opt = Optimizer({"x": Int(1, 3)}, rng=0)
-    assert confirming(opt, 1, 40, 3) is None  # nothing is known
+
+    def confirming(left, budget, times, pending=()):
+        return Plan(Budget(budget), confirm=times)._confirmed(opt, left, budget, pending)
+
+    assert confirming(1, 40, 3) is None  # nothing is known
     for x in (1, 2, 3, 1, 2, 3):
         opt.tell({"x": x}, float(x))
     best = opt.best().params
-    assert confirming(opt, 6, 40, 3) == best
-    assert confirming(opt, 7, 40, 3) is None
-    assert confirming(opt, 1, 40, 2) is None  # it has two results already
-    assert confirming(opt, 1, 40, 3, pending=[best]) is None
-    assert confirming(opt, 1, 40, 0) is None
-    assert [confirming(opt, 1, budget, 3) for budget in (4, 5)] == [None, best]
+    assert confirming(6, 40, 3) == best
+    assert confirming(7, 40, 3) is None
+    assert confirming(1, 40, 2) is None  # it has two results already
+    assert confirming(1, 40, 3, pending=[best]) is None
+    assert confirming(1, 40, 0) is None
+    assert [confirming(1, budget, 3) for budget in (4, 5)] == [None, best]
 
 
 def test_the_interval_has_its_exact_level():
@@ -164,8 +168,9 @@ def test_the_key_confirm(tmp_path, capsys):
 def confirmation(tmp_path, usual, best, is_complete=True, goal="minimize"):
     """The confirmation of a study with these results of baseline and best setting."""
     study = Study(tmp_path / "s.toml", ("m",), SPACE, goal=goal, baseline={"x": 0.9, "n": 2})
-    found = SimpleNamespace(study=study, best=SimpleNamespace(params={"x": 0.3, "n": 1}), unit="", command="m")
-    outcomes = [[Outcome(value, "" if value else "exit code 1") for value in column] for column in (usual, best)]
+    best_one = SimpleNamespace(params={"x": 0.3, "n": 1})
+    found = SimpleNamespace(study=study, best=best_one, unit="", command="m", measures=study.measures)
+    outcomes = [[outcome(0, value, "" if value else "exit code 1") for value in each] for each in (usual, best)]
     return Confirmation(found, list(zip(*outcomes, strict=True)), is_complete)
 
 
@@ -208,7 +213,7 @@ def test_results_that_pass_or_fail_are_confirmed_by_means(tmp_path):
 
 def test_ctrl_c_stops_a_confirmation(tmp_path, monkeypatch, capsys):
     """The exit code is 130, and the interval is that for every stopping time."""
-    made = [(Outcome(2.0 + 0.1 * i), Outcome(1.0)) for i in range(8)]
+    made = [(outcome(i, 2.0 + 0.1 * i), outcome(i, 1.0)) for i in range(8)]
     found = confirmation(tmp_path, [2.0], [1.0]).found
     monkeypatch.setattr(confirm, "check_command", lambda study: None)
     monkeypatch.setattr(confirm, "Store", lambda study, readonly: nullcontext())

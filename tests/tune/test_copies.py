@@ -12,13 +12,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from tests.tune.made import outcome, suggested
 
 from noregret.cli import main
-from noregret.tune.measuring import Outcome
 from noregret.tune.store import checksums
 from noregret.tune.store.checksums import broken_seals
 from noregret.tune.store.databases.copies import KEPT, SPACING_SECONDS, copies, examine, fresh, holds_all
-from noregret.tune.store.records import Suggestion, arrived
+from noregret.tune.store.records import arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.reading import load
 from noregret.tune.study.study import StudyError
@@ -41,12 +41,12 @@ RESULTS = 10
 
 
 def suggest(records):
-    return Suggestion({"n": len(records) % 10, "x": len(records) / 100}, arrived(records)[1])
+    return suggested({"n": len(records) % 10, "x": len(records) / 100}, arrived(records)[1])
 
 
 def add(store, value):
     number = store.claim(suggest).trial.number
-    assert store.tell(number, Outcome(value, "", 0.5))
+    assert store.tell(outcome(number, value, "", 0.5))
 
 
 def results(copy):
@@ -59,7 +59,7 @@ def results(copy):
 
 def values(study):
     with Store(study, readonly=True) as store:
-        return [record.value for record in store.records()]
+        return [record.value() for record in store.records()]
 
 
 @pytest.fixture(scope="session")
@@ -358,7 +358,7 @@ def test_a_result_that_comes_while_checksums_are_read_is_no_damage(study, db, wh
         def execute(statement):
             rows = list(connection.execute(statement))
             if len(queries) == when:
-                store.tell(number, Outcome(3.5, "", 0.5))
+                store.tell(outcome(number, 3.5, "", 0.5))
             queries.append(statement)
             return rows
 

@@ -6,16 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.tune.made import outcome, record, suggested
 
 from noregret import Float, Optimizer, minimize
 from noregret.tune.learning.findings import Findings
-from noregret.tune.learning.suggest import Suggester, believed
-from noregret.tune.measuring import Outcome
+from noregret.tune.learning.suggest import believed
 from noregret.tune.page.page import page
 from noregret.tune.page.reporting import report
-from noregret.tune.store.records import Record, Suggestion
 from noregret.tune.store.store import Store
 from noregret.tune.study.study import Budget, Study
+from noregret.tune.work.running import suggester_of
 
 SPACE = {"x": Float(0.0, 1.0)}
 TIMED = Study(Path("s.toml"), ("m", "{x}"), SPACE, budget=Budget(seconds=100.0))
@@ -25,7 +25,7 @@ COUNTED = replace(TIMED, budget=Budget(rounds=100))
 def records(count, cost=lambda x: 100.0**x):
     """Trials with costs that vary 100-fold."""
     places = [(7 * i % count) / count for i in range(count)]
-    return [Record(i, {"x": x}, "done", (x - 0.4) ** 2, seconds=cost(x), cost=cost(x)) for i, x in enumerate(places)]
+    return [record(i, {"x": x}, "done", (x - 0.4) ** 2, seconds=cost(x), cost=cost(x)) for i, x in enumerate(places)]
 
 
 @pytest.mark.parametrize(("budget", "weighs"), [(Budget(5), False), (Budget(5, 9.0), False), (Budget(None, 9.0), True)])
@@ -33,13 +33,13 @@ def test_costs_matter_if_seconds_are_what_the_budget_counts(budget, weighs):
     study = replace(TIMED, budget=budget)
     costs = [its.cost for its in believed(study, records(12)).answers]
     assert study.weighs_costs == weighs
-    assert costs == ([its.cost for its in records(12)] if weighs else [None] * 12)
+    assert costs == ([its.value("cost") for its in records(12)] if weighs else [None] * 12)
 
 
 def test_the_next_trial_fits_into_the_time_that_is_left(monkeypatch):
-    suggest = Suggester(replace(TIMED, confirm=0))
+    suggest = suggester_of(replace(TIMED, confirm=0))
     for left in (100.0, 20.0, 4.0):
-        monkeypatch.setattr(suggest, "_begun", time.monotonic() - 100.0 + left)
+        monkeypatch.setattr(suggest, "begun", time.monotonic() - 100.0 + left)
         assert 100.0 ** suggest(records(16)).params["x"] < left
 
 
@@ -48,11 +48,10 @@ def test_the_cost_of_a_trial_is_stored(tmp_path):
     study = replace(TIMED, storage=f"sqlite:///{tmp_path}/s.db")
     with Store(study) as store:
         for cost in (1.5, None):
-            trial = store.claim(lambda _: Suggestion({"x": 0.5}, ())).trial
-            store.tell(trial.number, Outcome(1.0, seconds=1.0, cost=cost))
+            trial = store.claim(lambda _: suggested({"x": 0.5}, ())).trial
+            store.tell(outcome(trial.number, 1.0, seconds=1.0, cost=cost))
     with Store(study, readonly=True) as store:
-        assert [record.cost for record in store.records()] == [1.5, None]
-        assert [record.outcome.cost for record in store.records()] == [1.5, None]
+        assert [its.value("cost") for its in store.records()] == [1.5, None]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +78,7 @@ def test_the_page_shows_what_was_spent(tmp_path):
     assert "The budget counts evaluations" in section(COUNTED, records(20))
     assert section(COUNTED, records(20, lambda x: 1.0 + x)) is None, "they hardly differ"
     opt = Optimizer(SPACE, rng=0)
-    for record in records(12):
-        opt.tell(record.params, record.value, cost=record.cost)
+    for its in records(12):
+        opt.tell(its.params, its.value(), cost=its.value("cost"))
     report(opt, tmp_path / "page.html")
     assert "cost spent" in (tmp_path / "page.html").read_text("utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from noregret.cli import main
-from noregret.tune.learning.suggest import informed
+from noregret.tune.learning.suggest import as_told, replay_of
 from noregret.tune.store.store import Store
 from noregret.tune.study.reading import load
 
@@ -67,7 +67,8 @@ def suggested_again(study, records, number):
     """Suggestion of a trial, computed again from the records that were known then."""
     earlier = [record for record in records if record.number < number]
     told = [trial for record in [*earlier, records[number]] for trial in record.told]
-    return informed(study, earlier, told).ask().params
+    pending = [record for record in earlier if record.number not in told]
+    return replay_of(study)([as_told(study, records[number]) for number in told], pending).ask().params
 
 
 def test_a_killed_study_makes_the_suggestions_of_one_that_was_not(tmp_path):
@@ -79,4 +80,6 @@ def test_a_killed_study_makes_the_suggestions_of_one_that_was_not(tmp_path):
     assert len(records) >= 3
     assert main(["tune", str(written(tmp_path / "whole", FORMULA, len(records)))]) == 0
     whole = records_of(tmp_path / "whole" / "s.toml")
-    assert [(record.params, record.value) for record in records] == [(record.params, record.value) for record in whole]
+    assert [(record.params, record.value()) for record in records] == [
+        (record.params, record.value()) for record in whole
+    ]

@@ -4,14 +4,15 @@ import math
 
 import numpy as np
 import pytest
+from tests.tune.made import record
 
 from noregret.tune.learning.findings import Findings, summary
-from noregret.tune.learning.suggest import Suggester, believed, replay_of
+from noregret.tune.learning.suggest import believed, replay_of
 from noregret.tune.page.page import content
-from noregret.tune.store.records import Record
 from noregret.tune.study.reading import load
 from noregret.tune.study.study import StudyError
 from noregret.tune.work.display import conclusion
+from noregret.tune.work.running import suggester_of
 
 FILE = '{}command = ["echo", "{{x}}"]\n[budget]\nevaluations = 100\n[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n'
 SAID = "half of what was learnt is out of date after about 15 evaluations"
@@ -28,7 +29,7 @@ def records(count):
     rng = np.random.default_rng(0)
     for number, x in enumerate(rng.random(count)):
         best = 0.2 if number < count // 2 else 0.8
-        yield Record(number, {"x": float(x)}, "done", (x - best) ** 2 + 0.02 * rng.standard_normal())
+        yield record(number, {"x": float(x)}, "done", (x - best) ** 2 + 0.02 * rng.standard_normal())
 
 
 @pytest.mark.parametrize(("line", "drift"), [("", None), ('drift = "auto"\n', "auto"), ("drift = 60\n", 60.0)])
@@ -67,11 +68,11 @@ def test_displays_say_nothing_where_nothing_changes(tmp_path):
 def test_a_worker_that_begins_anew_asks_what_the_old_one_would_have(tmp_path):
     told = list(records(70))
     study = study_with(tmp_path, 'drift = "auto"\n')
-    old = Suggester(study)
+    old = suggester_of(study)
     for count in (30, 40, 50, 60, 65, 70):
         asked = old(told[:count])
-    assert old.latest.half_life < math.inf
-    assert Suggester(study)(told).params["x"] == pytest.approx(asked.params["x"])
+    assert old.latest[1].half_life < math.inf
+    assert suggester_of(study)(told).params["x"] == pytest.approx(asked.params["x"])
 
 
 def test_the_page_of_a_study_whose_beginning_is_forgotten(tmp_path, monkeypatch):

@@ -7,11 +7,10 @@ import math
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.tune.made import record
 
 from noregret.optimizer import Choice, Float
-from noregret.tune.store.exporting import exported
-from noregret.tune.store.records import Record
-from noregret.tune.study.importing import guarded, read_rows, unguarded
+from noregret.tune.study.exchange import exported, guarded, read_rows, unguarded
 from noregret.tune.study.study import Study
 
 CELLS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=9)
@@ -26,14 +25,14 @@ def test_cells_that_spreadsheets_compute_are_quoted_and_read_back(tmp_path, opti
     options = list(dict.fromkeys(option.strip() for option in options if option.strip()))  # files have no blanks there
     study = Study(tmp_path / "s.toml", ("true",), {"kind": Choice([*options, "plain"]), "x": Float(-9, 9)})
     params = [{"kind": kind, "x": -3.0} for kind in [*options, "plain"]]
-    records = [Record(i, its, "done", values[i % 6]) for i, its in enumerate(params)]
+    records = [record(i, its, "done", values[i % 6]) for i, its in enumerate(params)]
     text = exported(study, records, "csv").decode()
     for line in csv.reader(io.StringIO(text, newline="")):
         for cell in line:
             assert cell[:1] not in tuple("=+-@\t\r\n") or is_number(cell)
     (tmp_path / "past.csv").write_bytes(text.encode())
-    rows = read_rows(study, tmp_path / "past.csv").rows
-    assert [(row.params, row.value) for row in rows] == [(its, values[i % 6]) for i, its in enumerate(params)]
+    rows = read_rows(study, tmp_path / "past.csv").trials
+    assert [(row.params, row.value()) for row, _ in rows] == [(its, values[i % 6]) for i, its in enumerate(params)]
 
 
 def is_number(cell):

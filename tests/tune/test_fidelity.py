@@ -10,20 +10,20 @@ from threading import Event
 
 import numpy as np
 import pytest
+from tests.tune.made import outcome, record, suggested
 
-from noregret.optimizer import Float, Int
+from noregret.optimizer import Float, Int, Reading
 from noregret.tune.learning.findings import Findings, summary
-from noregret.tune.learning.suggest import Suggester, believed
-from noregret.tune.measuring import Keeper, Outcome, measure
+from noregret.tune.learning.suggest import believed
+from noregret.tune.measuring import Keeper, measure
 from noregret.tune.page.page import content
-from noregret.tune.store.exporting import exported
-from noregret.tune.store.records import Record, Suggestion
 from noregret.tune.store.store import Store
-from noregret.tune.study.importing import read_rows
+from noregret.tune.study.exchange import exported, read_rows
 from noregret.tune.study.reading import load
-from noregret.tune.study.results import JsonSteps, Pattern, Report
+from noregret.tune.study.results import JsonSteps, Pattern
 from noregret.tune.study.study import Budget, Study, StudyError
 from noregret.tune.work.display import Lines
+from noregret.tune.work.running import suggester_of
 
 FILE = """command = "./train --rate {rate} --epochs {epochs}"
 result = {json = "loss", step = "epoch"}
@@ -73,7 +73,7 @@ class Verdict:
     def is_enough(self, values):
         return True
 
-    def is_hopeless(self, params, fidelity, reports):
+    def is_hopeless(self, trial, reports):
         self.seen.append(reports)
         return reports[-1].step >= self.step
 
@@ -145,20 +145,28 @@ def test_a_command_that_cannot_know_the_fidelity_is_refused(tmp_path):
 
 
 def test_steps_are_read_from_lines_and_bad_numbers_are_left_out():
-    assert LOSS.steps("epoch 1: 0.5\nepoch 2: .\nother\nepoch 3: 0.25\n") == [Report(1, 0.5), Report(3, 0.25)]
+    text = "epoch 1: 0.5\nepoch 2: .\nother\nepoch 3: 0.25\n"
+    assert LOSS.steps(text) == [
+        Reading(0.5, step=1),
+        Reading(0.25, step=3),
+    ]
     lines = '{"loss": 1, "e": 1}\nother\n{"loss": NaN, "e": 2}\n{"loss": 0.5, "e": 3}\n[1]\n{"e": 4}\n'
-    assert JsonSteps("loss", "e").steps(lines) == [Report(1, 1.0), Report(3, 0.5)]
+    assert JsonSteps("loss", "e").steps(lines) == [Reading(1.0, step=1), Reading(0.5, step=3)]
+
+
+def trial_of(epochs):
+    return record(0, {"x": 0.5}, fidelity={"epochs": epochs})
 
 
 @pytest.mark.slow
 def test_a_hopeless_run_is_ended_with_all_its_processes_and_its_last_value_kept(keeper, tmp_path):
     study = study_of(tmp_path, "sh", "-c", f"sleep 601.25 & echo $! > child; {ENDLESS} # {{epochs}}")
     judge = Verdict(9)
-    found = measure(study, {"x": 0.5}, keeper, Event(), judge, {"epochs": 81})
-    last = found.reports[-1]
-    assert (found.value, found.fidelity, found.is_stopped) == (last.value, {"epochs": last.step}, True)
+    found = measure(study, trial_of(81), keeper, Event(), judge)
+    last = found.reports()[-1]
+    assert (found.value(), found.fidelity, found.is_stopped) == (last.value, {"epochs": last.step}, True)
     assert 9 <= last.step < 81
-    assert str(last.value) == f"0.{last.step}".rstrip("0")
+    assert str(last.value) == f"0.{int(last.step)}".rstrip("0")
     assert all(len(reports) <= 6 for reports in judge.seen)
     child = int((tmp_path / "child").read_text())
     deadline = time.monotonic() + 10
@@ -169,7 +177,7 @@ def test_a_hopeless_run_is_ended_with_all_its_processes_and_its_last_value_kept(
 
 @pytest.mark.slow
 def test_a_run_that_does_not_know_its_fidelity_is_ended_there(keeper, tmp_path):
-    found = measure(study_of(tmp_path, "sh", "-c", ENDLESS), {"x": 0.5}, keeper, Event(), Verdict(99), {"epochs": 3})
+    found = measure(study_of(tmp_path, "sh", "-c", ENDLESS), trial_of(3), keeper, Event(), Verdict(99))
     assert not found.is_stopped
     assert found.fidelity["epochs"] >= 3
     assert found.failure == ""
@@ -177,11 +185,11 @@ def test_a_run_that_does_not_know_its_fidelity_is_ended_there(keeper, tmp_path):
 
 def test_a_run_that_ends_by_itself_has_the_fidelity_that_was_asked(keeper, tmp_path):
     study = study_of(tmp_path, "printf", r"epoch 1: 0.5\nepoch 2: 0.25\n# {epochs}")
-    found = measure(study, {"x": 0.5}, keeper, Event(), Verdict(1), {"epochs": 3})
-    assert (found.value, found.fidelity, found.is_stopped) == (0.25, {"epochs": 3}, False)
-    assert found.reports == (Report(1, 0.5), Report(2, 0.25))
-    failed = measure(study_of(tmp_path, "false", "{epochs}"), {"x": 0.5}, keeper, Event(), None, {"epochs": 3})
-    assert (failed.value, failed.fidelity) == (None, None)
+    found = measure(study, trial_of(3), keeper, Event(), Verdict(1))
+    assert (found.value(), found.fidelity, found.is_stopped) == (0.25, {"epochs": 3}, False)
+    assert found.reports() == [Reading(0.5, step=1), Reading(0.25, step=2)]
+    failed = measure(study_of(tmp_path, "false", "{epochs}"), trial_of(3), keeper, Event())
+    assert (failed.value(), failed.state) == (None, "failed")
 
 
 def curves(count, seed=0):
@@ -189,7 +197,7 @@ def curves(count, seed=0):
     rng = np.random.default_rng(seed)
     for number in range(count):
         x, epochs = float(rng.random()), int(rng.choice([9, 27, 81]))
-        yield Record(number, {"x": x}, "done", loss(x, epochs) + 0.01 * rng.normal(), fidelity={"epochs": epochs})
+        yield record(number, {"x": x}, "done", loss(x, epochs) + 0.01 * rng.normal(), fidelity={"epochs": epochs})
 
 
 def loss(x, epochs):
@@ -199,30 +207,30 @@ def loss(x, epochs):
 @pytest.mark.slow
 def test_a_bad_run_is_hopeless_and_a_good_one_is_not(tmp_path):
     study = study_of(tmp_path, "true", "{epochs}")
-    suggest = Suggester(study)
-    assert not suggest.is_hopeless({"x": 0.9}, {"epochs": 81}, [Report(9, 1.0)])
+    suggest = suggester_of(study)
+    assert not suggest.is_hopeless(record(-1, {"x": 0.9}, fidelity={"epochs": 81}), [Reading(1.0, step=9)])
     suggestion = suggest(list(curves(40)))
     assert suggestion.fidelity == {"epochs": 81}, "with intermediate results, a run can be stopped at any time"
     for x, is_hopeless in ((0.95, True), (0.3, False)):
-        reports = [Report(epochs, loss(x, epochs)) for epochs in (3, 9)]
-        assert suggest.is_hopeless({"x": x}, {"epochs": 81}, reports) == is_hopeless
+        reports = [Reading(loss(x, epochs), step=epochs) for epochs in (3, 9)]
+        assert suggest.is_hopeless(record(-1, {"x": x}, fidelity={"epochs": 81}), reports) == is_hopeless
 
 
 def test_stopped_runs_are_stored_told_exported_imported_and_shown(tmp_path, capsys):
     study = study_of(tmp_path, "true", "{epochs}", budget=Budget(rounds=9), storage="sqlite:///s.db")
-    stopped = Outcome(0.5, fidelity={"epochs": 9}, reports=(Report(3, 0.9), Report(9, 0.5)), is_stopped=True)
-    done = Outcome(0.25, fidelity={"epochs": 81})
+    reports = Reading(0.9, step=3), Reading(0.5, step=9)
+    stopped = outcome(0, 0.5, fidelity={"epochs": 9}, reports=reports, is_stopped=True)
+    done = outcome(1, 0.25, fidelity={"epochs": 81})
     with Store(study) as store:
         for x in (0.25, 0.75, 0.5):
-            trial = store.claim(lambda records, x=x: Suggestion({"x": x}, [], fidelity={"epochs": 81})).trial
+            trial = store.claim(lambda records, x=x: suggested({"x": x}, [], fidelity={"epochs": 81})).trial
             assert trial.fidelity == {"epochs": 81}
-        assert store.tell(0, stopped)
-        assert store.tell(1, done)
+        assert store.tell(stopped)
+        assert store.tell(done)
         store.give_back(2)
-        assert store.tell(0, stopped), "the same outcome twice counts once"
+        assert store.tell(stopped), "the same outcome twice counts once"
         found = store.records()
-    assert [record.outcome for record in found] == [stopped, done, None]
-    assert found[0].reports == stopped.reports
+    assert [its.readings for its in found] == [stopped.readings, done.readings, {}]
     assert found[2].fidelity == {"epochs": 81}, "a trial that waits is measured at the fidelity that was asked"
     known = believed(study, found)
     assert [(its.value, its.fidelity) for its in known.answers] == [(0.5, {"epochs": 9}), (0.25, {"epochs": 81})]
@@ -231,14 +239,19 @@ def test_stopped_runs_are_stored_told_exported_imported_and_shown(tmp_path, caps
     assert "2 measurements of 9 planned, 1 at lower epochs (1 stopped early)" in content(findings)
     table = exported(study, found, "csv")
     rows = list(csv.DictReader(io.StringIO(table.decode())))
-    assert [(row["state"], row["fidelity.epochs"]) for row in rows[:2]] == [("stopped", "9"), ("done", "81")]
+    assert [(row["state"], row["fidelity.epochs"]) for row in rows[:4]] == [
+        ("reported", "3"),
+        ("reported", "9"),
+        ("stopped", "9"),
+        ("done", "81"),
+    ]
     assert json.loads(exported(study, found, "json"))[0]["fidelity.epochs"] == 9
     (tmp_path / "t.csv").write_bytes(table)
     imported = read_rows(study, tmp_path / "t.csv")
-    assert [row.fidelity for row in imported.rows] == [{"epochs": 9}, {"epochs": 81}]
+    assert [row.fidelity for row, _ in imported.trials] == [{"epochs": 9}, {"epochs": 81}]
     with Store(study) as store:
-        assert store.add(imported.rows) == 0, "an export of the same study has nothing new"
-    Lines(study, []).told(found[0], stopped, counted=True)
+        assert store.add(imported.trials) == 0, "an export of the same study has nothing new"
+    Lines(study, []).told(found[0], counted=True)
     assert capsys.readouterr().out == "trial 0: 0.5, stopped early at epochs=9 (x=0.25)\n"
 
 
@@ -247,20 +260,19 @@ def test_intermediate_results_of_failed_runs_are_no_results(tmp_path):
     study = study_of(tmp_path, "true", storage="sqlite:///s.db", budget=Budget(rounds=20))
     with Store(study) as store:
         for number in range(12):
-            reports = tuple(Report(step, number / 12) for step in (1, 3))
-            trial = store.claim(lambda records, n=number: Suggestion({"x": n / 12}, (), fidelity={"epochs": 81})).trial
-            assert store.tell(trial.number, Outcome(None, "exit code 1", reports=reports))
+            reports = tuple(Reading(number / 12, step=step) for step in (1, 3))
+            trial = store.claim(lambda records, n=number: suggested({"x": n / 12}, (), fidelity={"epochs": 81})).trial
+            assert store.tell(outcome(trial.number, None, "exit code 1", reports=reports))
         records = store.records()
         optimizer = believed(study, records)
         assert Findings(study, records, optimizer).best is None
         assert summary(Findings(study, records, optimizer))["best"] is None
         with pytest.raises(ValueError, match="needs a value"):
             optimizer.best()
-        assert store.claim(Suggester(study)).trial.number == 12
+        assert store.claim(suggester_of(study)).trial.number == 12
 
 
 def test_a_command_that_prints_results_and_fails_has_none(keeper, tmp_path):
-    found = measure(
-        study_of(tmp_path, "sh", "-c", "echo epoch 1: 0.5; exit 1"), {"x": 0.5}, keeper, Event(), Verdict(99)
-    )
-    assert (found.value, found.failure) == (None, "exit code 1")
+    study = study_of(tmp_path, "sh", "-c", "echo epoch 1: 0.5; exit 1")
+    found = measure(study, trial_of(81), keeper, Event(), Verdict(99))
+    assert (found.value(), found.failure) == (None, "exit code 1")

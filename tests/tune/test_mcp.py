@@ -115,6 +115,8 @@ def test_tools_say_what_they_take_and_what_they_change(agent):
         "ask",
         "tell",
         "tell_many",
+        "correct",
+        "withdraw",
         "progress",
         "report",
     }
@@ -138,7 +140,7 @@ def test_tools_say_what_they_take_and_what_they_change(agent):
     assert tools["report"].input_schema["properties"].keys() == {"study"}
     assert tools["list_studies"].input_schema["properties"] == {}
     assert all(tool.description for tool in tools.values())
-    assert len(json.dumps([tool.input_schema for tool in tools.values()])) < 13_000  # an agent reads all of it
+    assert len(json.dumps([tool.input_schema for tool in tools.values()])) < 15_500  # an agent reads all of it
     assert '"stop"' in agent.client.instructions
 
 
@@ -157,11 +159,11 @@ def test_tools_say_what_they_take_and_what_they_change(agent):
         ("tell", {"study": "THIS", "value": 1.0}, "must have the id of a trial, or params"),
         ("tell", {"study": "THIS", "id": 0, "value": "fast"}, "value: .*valid number, got 'fast'"),
         ("tell", {"study": "THIS", "id": 0, "value": 1, "failed": True}, "and not both"),
-        ("tell", {"study": "THIS", "id": 0, "value": {"a": 1}}, "value.a: is no objective .* one: give a number"),
+        ("tell", {"study": "THIS", "id": 0, "value": {"a": 1}}, "value: value must have .* 'a' would only be tracked"),
         ("tell", {"study": "THIS", "id": 0, "value": 1, "within": "much"}, "within must be .* got 'much'.$"),
         ("tell", {"study": "THIS", "id": 99, "value": 1}, "^Nothing was changed. id: there is no trial 99"),
         ("tell", {"study": "THIS", "params": {"x": 2}, "value": 1}, "params: x must be from 0.0 to 1.0, got 2"),
-        ("tell", {"study": "THIS", "id": 0, "value": 1, "constraints": {"m": 1}}, "constraints: "),
+        ("tell", {"study": "THIS", "id": 0, "value": 1, "constraints": {"m": 1}}, "constraints: unknown"),
         ("best", {"study": "THIS", "weights": {"a": 1}}, "weights: is for several objectives"),
         ("gain", {"study": "THIS"}, "nothing to compare with"),
         ("remaining", {"study": "THIS", "confidence": 95}, "confidence must be a probability"),
@@ -213,14 +215,35 @@ def test_results_are_stored_once_and_the_first_stays(agent, studies):
         said = agent("tell", study=name, params={"x": 0.25}, value=2.0, constraints={"memory": 3})
         assert said["summary"].startswith(start)
     records = studies[name].records()
-    assert [(record.value, record.bound) for record in records] == [
+    assert [(its and its.value, its and its.bound) for its in (record.reading() for record in records)] == [
         (2.5, None),
         (None, None),
         (9.0, "at_least"),
         (2.0, None),
     ]
-    assert (records[0].cost, records[0].noise, records[0].constraints) == (7.0, 0.1, {"memory": 3.0})
+    assert (records[0].value("cost"), records[0].reading().noise, records[0].value("memory")) == (7.0, 0.1, 3.0)
     assert agent("describe", study=name)["states"] == {"running": 0, "done": 3, "failed": 1}
+
+
+def test_readings_are_kept_corrected_and_withdrawn(agent, studies):
+    name = agent.create(constraints={"memory": {"max": 4}})
+    for number in range(2):
+        agent("ask", study=name)
+        readings = {"memory": [3, 3.5], "energy": {"value": 12, "noise": 0.5}}
+        agent("tell", study=name, id=number, value=2.5, readings=readings)
+    found = agent("correct", study=name, id=0, readings={"value": 1.5, "energy": None}, because="read wrongly")
+    assert found["summary"] == "Trial 0 is corrected. 2 values."
+    assert agent("withdraw", study=name, id=1, because="unplugged")["summary"].endswith("1 value, 1 failed.")
+    first, second = studies[name].records()
+    assert (first.value(), first.value("memory"), first.value("energy")) == (1.5, 3.25, None)
+    assert first.earlier[0].failure == "read wrongly"
+    assert (second.state, second.failure) == ("withdrawn", "unplugged")
+    assert "readings: value must have" in agent.fault("tell", study=name, params={"x": 0.5}, readings={"valu": 1})
+    assert "there is no trial 9" in agent.fault("withdraw", study=name, id=9)
+    agent("ask", study=name)
+    assert "no outcome yet" in agent.fault("correct", study=name, id=2, readings={"value": 1.5})
+    table = agent.create(space=None, table=[{"x": 1}, {"x": 2}])
+    assert agent("ask", study=table)["trials"][0]["params"]["x"] in (1, 2)
 
 
 def test_nothing_is_stored_of_a_list_with_a_fault(agent):
@@ -325,7 +348,7 @@ def test_several_objectives_have_a_front(agent):
     assert picked["params"] in [its["params"] for its in front]
     assert "unknown objective" in agent.fault("best", study=name, limits={"cots": ["<=", 1.6]})
     assert agent("gain", study=name, weights={"time": 1, "cost": 3})["gains"].keys() == {"time", "cost"}
-    assert "number of one" in agent.fault("tell", study=name, params={"x": 0.1}, value={"time": None})
+    assert "a number for at least one of" in agent.fault("tell", study=name, params={"x": 0.1}, value={"time": None})
 
 
 @pytest.mark.slow
@@ -443,7 +466,7 @@ def test_calls_may_overlap(agent, studies):
         asked = list(pool.map(lambda _: agent("ask", study=name)["trials"][0], range(8)))
         assert sorted(trial["id"] for trial in asked) == list(range(8))
         list(pool.map(lambda trial: agent("tell", study=name, id=trial["id"], value=trial["params"]["x"]), asked))
-    assert [record.value for record in studies[name].records()] == [
+    assert [record.value() for record in studies[name].records()] == [
         trial["params"]["x"] for trial in sorted(asked, key=lambda trial: trial["id"])
     ]
 

@@ -21,10 +21,11 @@ from noregret.tune.measuring import (
     Stopped,
     Waiter,
     disturbances,
-    error_of_median,
     measure,
     run_command,
 )
+from noregret.tune.repeats import error_of_median
+from noregret.tune.store.records import Record
 from noregret.tune.study import results
 from noregret.tune.study.results import LastNumber, MaxRss, Pattern, UserTime, WallTime
 from noregret.tune.study.study import Constraint, Failure, Study, StudyError
@@ -43,7 +44,7 @@ def study(folder, *command, **options):
 
 
 def outcome(keeper, folder, *command, **options):
-    return measure(study(folder, *command, **options), {"x": 0.5}, keeper, Event())
+    return measure(study(folder, *command, **options), Record(0, {"x": 0.5}), keeper, Event())
 
 
 def alive(pid):
@@ -63,23 +64,23 @@ def wait_for(condition, seconds=10.0):
 
 def test_the_result_is_read(keeper, tmp_path):
     found = outcome(keeper, tmp_path, "echo", "{x}")
-    assert (found.value, found.failure) == (0.5, "")
+    assert (found.value(), found.failure) == (0.5, "")
     assert 0 < found.seconds < 5
 
 
 def test_it_runs_in_the_folder_of_the_study_without_input(keeper, tmp_path):
     (tmp_path / "found").write_text("3")
-    assert outcome(keeper, tmp_path, "cat", "found", "-").value == 3.0
+    assert outcome(keeper, tmp_path, "cat", "found", "-").value() == 3.0
 
 
 def test_wall_time_is_that_of_the_command(keeper, tmp_path):
-    assert 0.2 <= outcome(keeper, tmp_path, "sleep", "0.2", result=WallTime()).value < 2
+    assert 0.2 <= outcome(keeper, tmp_path, "sleep", "0.2", result=WallTime()).value() < 2
 
 
 def test_processor_time_includes_that_of_children(keeper, tmp_path):
     work = "while [ $i -lt 20000 ]; do i=$((i+1)); done"
     found = outcome(keeper, tmp_path, "sh", "-c", f"i=0; (i=0; {work}); sleep 0.1", result=UserTime())
-    assert 0 < found.value < found.seconds - 0.05
+    assert 0 < found.value() < found.seconds - 0.05
 
 
 @pytest.mark.slow
@@ -87,11 +88,11 @@ def test_peak_memory_is_that_of_the_command_and_not_of_this_process(keeper, tmp_
     grown = bytearray(b"1") * (50 << 20)
     limits = {"seconds": Constraint(WallTime(), max=9.0), "user": Constraint(UserTime(), max=9.0)}
     small = outcome(keeper, tmp_path, "sleep", "0.05", result=MaxRss(), constraints=limits)
-    assert small.value < 15 << 20 < len(grown)
-    assert 0.05 <= small.constraints["seconds"] < 5
-    assert small.constraints["user"] < 0.05
+    assert small.value() < 15 << 20 < len(grown)
+    assert 0.05 <= small.value("seconds") < 5
+    assert small.value("user") < 0.05
     large = outcome(keeper, tmp_path, PYTHON, "-S", "-c", "b'1' * (60 << 20)", result=MaxRss())
-    assert 60 << 20 < large.value < 100 << 20
+    assert 60 << 20 < large.value() < 100 << 20
 
 
 @pytest.mark.slow
@@ -114,13 +115,13 @@ def test_preparation_and_warm_up_come_before_the_measured_runs(keeper, tmp_path)
         warmup=1,
         repeats=3,
     )
-    assert found.value == 3.0  # the median of 2, 3 and 4
+    assert found.value() == 3.0  # the median of 2, 3 and 4
     assert (tmp_path / "log").read_text().split() == ["0.5", "n0.5", "run"] * 4
 
 
 def test_a_failed_preparation_or_warm_up_is_a_failed_trial(keeper, tmp_path):
     failed = outcome(keeper, tmp_path, "echo", "1", prepare=("sh", "-c", "echo reason >&2; exit 3"))
-    assert (failed.value, failed.failure, failed.stderr) == (None, "prepare: exit code 3", "reason\n")
+    assert (failed.value(), failed.failure, failed.stderr) == (None, "prepare: exit code 3", "reason\n")
     assert outcome(keeper, tmp_path, "false", warmup=1).failure == "exit code 1"
     with pytest.raises(StudyError, match=r"prepare: './missing' cannot be started"):
         outcome(keeper, tmp_path, "true", prepare=("./missing",))
@@ -132,8 +133,8 @@ COUNTED = ("sh", "-c", "echo >> runs; set -- 5 1 2 9 1000; shift $(($(wc -l < ru
 @pytest.mark.parametrize(("repeats", "value"), [(1, 5.0), (2, 3.0), (3, 2.0), (5, 5.0)])
 def test_the_value_of_repeats_is_their_median_with_its_error(keeper, tmp_path, repeats, value):
     found = outcome(keeper, tmp_path, *COUNTED, repeats=repeats, constraints={"c": Constraint(LastNumber(), max=1)})
-    assert (found.value, found.constraints) == (value, {"c": value})
-    assert (found.noise is None) == (repeats < 5)
+    assert (found.value(), found.value("c")) == (value, value)
+    assert (found.reading().noise is None) == (repeats < 5)
     assert found.failure == ""
 
 
@@ -141,12 +142,12 @@ def test_a_range_of_repeats_ends_when_the_results_are_enough(keeper, tmp_path):
     def found(is_enough):
         (tmp_path / "runs").unlink(missing_ok=True)
         judge = is_enough and SimpleNamespace(limit=math.inf, is_enough=is_enough)
-        return measure(study(tmp_path, *COUNTED, repeats=(2, 5)), {"x": 0.5}, keeper, Event(), judge)
+        trial = measure(study(tmp_path, *COUNTED, repeats=(2, 5)), Record(0, {"x": 0.5}), keeper, Event(), judge)
+        return [run.value for run in trial.runs()], trial.value()
 
-    assert found(lambda values: True).runs == (5.0, 1.0)
-    assert found(lambda values: values[-1] == 9).runs == (5.0, 1.0, 2.0, 9.0)
-    all_runs = found(None)
-    assert (all_runs.runs, all_runs.value) == ((5.0, 1.0, 2.0, 9.0, 1000.0), 5.0)
+    assert found(lambda values: True)[0] == [5.0, 1.0]
+    assert found(lambda values: values[-1] == 9)[0] == [5.0, 1.0, 2.0, 9.0]
+    assert found(None) == ([5.0, 1.0, 2.0, 9.0, 1000.0], 5.0)
 
 
 def test_the_error_of_a_median_covers_it_and_grows_with_outliers():
@@ -190,11 +191,11 @@ def test_a_busy_machine_and_a_changing_clock_are_reported_for_times_only(tmp_pat
 )
 def test_failures_in_words(keeper, tmp_path, command, failure):
     found = outcome(keeper, tmp_path, *command, failure=Failure(output=r"ERROR \d+"))
-    assert (found.value, found.failure) == (None, failure)
+    assert (found.value(), found.failure) == (None, failure)
 
 
 def test_other_exit_codes_can_be_fine(keeper, tmp_path):
-    assert outcome(keeper, tmp_path, "sh", "-c", "echo 1; exit 7", failure=Failure((0, 7))).value == 1.0
+    assert outcome(keeper, tmp_path, "sh", "-c", "echo 1; exit 7", failure=Failure((0, 7))).value() == 1.0
 
 
 FLAKY = "echo >> runs; [ $(wc -l < runs) -ge 3 ] && echo 7"
@@ -203,7 +204,7 @@ FLAKY = "echo >> runs; [ $(wc -l < runs) -ge 3 ] && echo 7"
 @pytest.mark.parametrize(("retries", "runs", "value"), [(0, 1, None), (1, 2, None), (2, 3, 7.0), (9, 3, 7.0)])
 def test_a_failed_run_is_repeated_as_often_as_the_study_says(keeper, tmp_path, retries, runs, value):
     found = outcome(keeper, tmp_path, "sh", "-c", FLAKY, failure=Failure(retries=retries))
-    assert found.value == value
+    assert found.value() == value
     assert found.failure == ("" if value else "exit code 1")
     assert len((tmp_path / "runs").read_text().splitlines()) == runs
 
@@ -213,7 +214,12 @@ def test_stopping_ends_the_retries(keeper, tmp_path):
     stop = Event()
     Timer(0.5, stop.set).start()
     with pytest.raises(Stopped):
-        measure(study(tmp_path, "sh", "-c", "sleep 0.05; exit 1", failure=Failure(retries=1000)), {}, keeper, stop)
+        measure(
+            study(tmp_path, "sh", "-c", "sleep 0.05; exit 1", failure=Failure(retries=1000)),
+            Record(0, {}),
+            keeper,
+            stop,
+        )
 
 
 def test_the_end_of_the_error_output_is_kept(keeper, tmp_path):
@@ -242,7 +248,7 @@ def test_a_command_that_hangs_is_ended_with_all_its_children(keeper, tmp_path):
 def test_what_a_command_leaves_behind_is_ended_and_not_waited_for(keeper, tmp_path):
     began = time.monotonic()
     found = outcome(keeper, tmp_path, "sh", "-c", "sleep 60 & echo $! > child; echo 4")
-    assert found.value == 4.0
+    assert found.value() == 4.0
     assert time.monotonic() - began < 10
     wait_for(lambda: not alive(int((tmp_path / "child").read_text())))
 
@@ -254,7 +260,7 @@ def test_a_process_that_has_left_the_group_is_not_waited_for(keeper, tmp_path):
     found = outcome(
         keeper, tmp_path, "sh", "-c", f'{PYTHON} -S -c "{leave}" & while [ ! -s child ]; do :; done; echo 4'
     )
-    assert found.value == 4.0
+    assert found.value() == 4.0
     assert time.monotonic() - began < 10
     os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
 
@@ -268,19 +274,19 @@ def test_of_much_output_the_end_is_kept(keeper, tmp_path):
     run = run_command(["sh", "-c", "yes 1 | head -c 3000000; echo; echo 42"], tmp_path, 60, keeper, Event())
     assert len(run.stdout) == KEPT
     assert run.stdout.endswith("\n42\n")
-    assert outcome(keeper, tmp_path, "sh", "-c", "yes 1 | head -c 3000000; echo; echo 42").value == 42.0
+    assert outcome(keeper, tmp_path, "sh", "-c", "yes 1 | head -c 3000000; echo; echo 42").value() == 42.0
 
 
 def test_bytes_that_are_not_text_do_no_harm(keeper, tmp_path):
-    assert outcome(keeper, tmp_path, "printf", r"\377\376 \0 5").value == 5.0
+    assert outcome(keeper, tmp_path, "printf", r"\377\376 \0 5").value() == 5.0
 
 
 def test_colours_are_not_read_as_numbers(keeper, tmp_path):
-    assert outcome(keeper, tmp_path, "printf", r"\033[1;32m12.5\033[0m\n").value == 12.5
+    assert outcome(keeper, tmp_path, "printf", r"\033[1;32m12.5\033[0m\n").value() == 12.5
 
 
 def test_titles_of_windows_are_not_read_as_numbers(keeper, tmp_path):
-    assert outcome(keeper, tmp_path, "printf", r"12.5\n\033]0;99 %% done\007\033]0;100 %%\033\\").value == 12.5
+    assert outcome(keeper, tmp_path, "printf", r"12.5\n\033]0;99 %% done\007\033]0;100 %%\033\\").value() == 12.5
 
 
 SLOW = r"(a+)+$"
@@ -294,7 +300,7 @@ def test_reading_a_result_has_a_time_limit(keeper, tmp_path, monkeypatch, option
     Thread(target=lambda: [ticks.append(1) for _ in iter(lambda: over.wait(0.05), True)]).start()
     found = outcome(keeper, tmp_path, "echo", "5 " + "a" * 60 + "!", **options)
     over.set()
-    assert found.value is None
+    assert found.value() is None
     assert found.failure == f"the regular expression '{SLOW}' takes longer than 1 s on this output: simplify it"
     assert len(ticks) > 5  # no other process was stopped
 
@@ -326,14 +332,16 @@ def test_stopping_ends_the_command(keeper, tmp_path):
     stop = Event()
     Timer(0.2, stop.set).start()
     with pytest.raises(Stopped):
-        measure(study(tmp_path, "sh", "-c", "echo $$ > child; sleep 60"), {}, keeper, stop)
+        measure(study(tmp_path, "sh", "-c", "echo $$ > child; sleep 60"), Record(0, {}), keeper, stop)
     wait_for(lambda: not alive(int((tmp_path / "child").read_text())))
 
 
 def test_no_value_becomes_a_shell_word(keeper, tmp_path):
     value = f"$(touch {tmp_path}/hit); touch {tmp_path}/hit `touch {tmp_path}/hit` & | > {tmp_path}/hit"
-    found = measure(Study(tmp_path / "s.toml", ("printf", "%s\n7", "{x}"), {}), {"x": value}, keeper, Event())
-    assert found.value == 7.0
+    found = measure(
+        Study(tmp_path / "s.toml", ("printf", "%s\n7", "{x}"), {}), Record(0, {"x": value}), keeper, Event()
+    )
+    assert found.value() == 7.0
     assert not (tmp_path / "hit").exists()
 
 

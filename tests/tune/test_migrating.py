@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+from tests.tune.made import outcome, suggested
 
 from noregret.cli import main
 from noregret.optimizer import Choice, Float, Int
-from noregret.tune.measuring import Outcome
 from noregret.tune.store.identity import SELF
-from noregret.tune.store.records import Suggestion, arrived
+from noregret.tune.store.records import arrived
 from noregret.tune.store.storage import Storage
 from noregret.tune.store.store import Store
 from noregret.tune.study.results import LastNumber, WallTime
@@ -23,7 +23,7 @@ COMMAND = ("m", "{x}", "{n}", "{mode}")
 def suggest(records):
     number = len(records)
     params = {"x": number / 10, "n": number % 8 + 1, "mode": "ab"[number % 2]}
-    return Suggestion(params, arrived(records)[1])
+    return suggested(params, arrived(records)[1])
 
 
 @pytest.fixture
@@ -38,21 +38,21 @@ def study(url, tmp_path):
     study = Study(tmp_path / "s.toml", COMMAND, SPACE, storage=url, budget=Budget(rounds=100))
     with Store(study) as store:
         for i in range(10):
-            store.tell(store.claim(suggest).trial.number, Outcome(float(i), "", 0.1))
+            store.tell(outcome(store.claim(suggest).trial.number, float(i), "", 0.1))
     return study
 
 
 def next_trial(study, params):
     """Make a trial with these params, and answer it."""
     with Store(study) as store:
-        trial = store.claim(lambda records: Suggestion(params, arrived(records)[1])).trial
-        store.tell(trial.number, Outcome(0.5, "", 0.1))
+        trial = store.claim(lambda records: suggested(params, arrived(records)[1])).trial
+        store.tell(outcome(trial.number, 0.5, "", 0.1))
     return trial
 
 
 def values(study, **options):
     with Store(study, **options) as store:
-        return [record.value for record in store.records()]
+        return [record.value() for record in store.records()]
 
 
 def with_space(study, **parameters):
@@ -79,7 +79,7 @@ def test_results_inside_of_the_new_ranges_are_used_and_the_others_stay_stored(st
         Store(changed, readonly=True)
     assert values(study) == [float(i) for i in range(10)]  # nothing has happened yet
     with Store(changed, migrate=True) as store:
-        assert [record.value for record in store.records()] == [float(i) for i in used]
+        assert [record.value() for record in store.records()] == [float(i) for i in used]
         assert store.unused() == 10 - len(used)
         assert [line.split(":")[0] for line in store.migration.changes] == sorted(change)
     assert values(changed) == [float(i) for i in used]
@@ -149,7 +149,7 @@ def test_preparation_and_environment_belong_to_a_study_and_repeats_do_not(study)
 def test_a_word_of_the_command_may_become_a_parameter(study):
     fixed = replace(study, name="fixed", command=(*COMMAND, "--depth", "3"))
     with Store(fixed) as store:
-        store.tell(store.claim(suggest).trial.number, Outcome(1.0, "", 0.1))
+        store.tell(outcome(store.claim(suggest).trial.number, 1.0, "", 0.1))
     free = replace(
         with_space(fixed, depth=Int(1, 4)), command=(*COMMAND, ("--depth", "{depth}")), defaults={"depth": 3}
     )
@@ -191,8 +191,8 @@ def test_constraints_may_come_and_go_and_their_bounds_change_freely(study):
     assert values(limited, migrate=True) == [float(i) for i in range(10)]
     with Store(limited) as store:
         trial = store.claim(suggest).trial
-        store.tell(trial.number, Outcome(0.5, "", 0.1, constraints={"memory": 2.0}))
-        assert [record.constraints for record in store.records()[-2:]] == [{}, {"memory": 2.0}]
+        store.tell(outcome(trial.number, 0.5, "", 0.1, constraints={"memory": 2.0}))
+        assert [record.value("memory") for record in store.records()[-2:]] == [None, 2.0]
     assert len(values(replace(study, constraints={"memory": Constraint(LastNumber(), max=9.0)}))) == 11
     with pytest.raises(StudyError, match=r"do not carry over: change constraints.memory back"):
         Store(replace(study, constraints={"memory": Constraint(WallTime(), max=3.0)}), migrate=True)
@@ -212,8 +212,8 @@ def test_rows_of_a_table_may_come_and_go(study):
     table = replace(study, name="table", space=rows, command=("m", "{size}", "{kind}"))
     with Store(table) as store:
         for _ in range(5):
-            claim = store.claim(lambda records: Suggestion(rows[len(records)], arrived(records)[1]))
-            store.tell(claim.trial.number, Outcome(float(claim.trial.number), "", 0.1))
+            claim = store.claim(lambda records: suggested(rows[len(records)], arrived(records)[1]))
+            store.tell(outcome(claim.trial.number, float(claim.trial.number), "", 0.1))
     changed = replace(table, space=[*rows[2:], {"size": 99, "kind": "c"}])
     assert values(changed, migrate=True) == [2.0, 3.0, 4.0]
     assert next_trial(changed, {"size": 99, "kind": "c"}).params == {"size": 99, "kind": "c"}
@@ -229,8 +229,8 @@ def test_a_trial_under_way_is_still_told_and_counts_if_it_is_of_the_new_study(st
     with Store(study) as before:
         trial = before.claim(suggest).trial
         with Store(with_space(study, x=Float(0.0, 3.0)), migrate=True) as after:
-            assert before.tell(trial.number, Outcome(7.5, "", 0.1))
-            assert after.records()[-1].value == 7.5
+            assert before.tell(outcome(trial.number, 7.5, "", 0.1))
+            assert after.records()[-1].value() == 7.5
 
 
 def test_a_study_of_an_earlier_version_is_known_by_what_it_wrote(study):
@@ -305,7 +305,7 @@ def failing(url, tmp_path):
     study = Study(tmp_path / "s.toml", COMMAND, SPACE, storage=url, budget=Budget(rounds=100))
     with Store(study) as store:
         for _ in range(2):
-            store.tell(store.claim(suggest).trial.number, Outcome(None, "exit code 3", 0.1))
+            store.tell(outcome(store.claim(suggest).trial.number, None, "exit code 3", 0.1))
         store.give_back(store.claim(suggest).trial.number)
     return study
 
@@ -338,7 +338,7 @@ def test_a_study_with_a_result_or_a_running_trial_does_not_start_again(failing):
         trial = store.claim(suggest).trial
         with pytest.raises(StudyError, match="do not carry over: change the command back"):
             Store(fixed(failing), restart=True)
-        store.tell(trial.number, Outcome(1.0, "", 0.1))
+        store.tell(outcome(trial.number, 1.0, "", 0.1))
     with pytest.raises(StudyError, match="do not carry over: change the command back"):
         Store(fixed(failing), restart=True)
     assert values(failing) == [None, None, 1.0]
@@ -348,10 +348,10 @@ def test_a_study_with_a_result_or_a_running_trial_does_not_start_again(failing):
 def test_a_worker_between_two_trials_continues_with_the_study_that_was_set_aside(failing):
     with Store(failing) as old, Store(fixed(failing), restart=True) as new:
         one, two = (store.claim(suggest).trial.number for store in (old, new))
-        old.tell(one, Outcome(1.0, "", 0.1))
-        new.tell(two, Outcome(2.0, "", 0.1))
-        assert [record.value for record in old.records()] == [None, None, 1.0]
-        assert [record.value for record in new.records()] == [2.0]
+        old.tell(outcome(one, 1.0, "", 0.1))
+        new.tell(outcome(two, 2.0, "", 0.1))
+        assert [record.value() for record in old.records()] == [None, None, 1.0]
+        assert [record.value() for record in new.records()] == [2.0]
 
 
 @pytest.mark.slow
@@ -361,12 +361,12 @@ def test_two_workers_that_start_again_at_once_share_the_new_study(failing, monke
     def overtaken(*arguments):
         monkeypatch.setattr(Storage, "set_aside", found)
         with Store(fixed(failing), restart=True) as first:
-            first.tell(first.claim(suggest).trial.number, Outcome(1.0, "", 0.1))
+            first.tell(outcome(first.claim(suggest).trial.number, 1.0, "", 0.1))
         return found(*arguments)
 
     monkeypatch.setattr(Storage, "set_aside", overtaken)
     with Store(fixed(failing), restart=True) as second:
-        assert [record.value for record in second.records()] == [1.0]
+        assert [record.value() for record in second.records()] == [1.0]
         assert second.restarted == ""
 
 
@@ -376,7 +376,7 @@ def test_a_result_that_comes_in_the_last_moment_is_not_set_aside(failing, monkey
 
     def overtaken(*arguments):
         with Store(failing) as store:
-            store.tell(2, Outcome(1.0, "", 0.1))
+            store.tell(outcome(2, 1.0, "", 0.1))
         return found(*arguments)
 
     monkeypatch.setattr(Storage, "set_aside", overtaken)

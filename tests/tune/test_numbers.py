@@ -10,14 +10,13 @@ from dataclasses import replace
 
 import pandas
 import pytest
+from tests.tune.made import outcome, record, suggested
 
 from noregret.cli import main
 from noregret.optimizer import Choice, Float, Int
-from noregret.tune.measuring import Outcome
-from noregret.tune.store.exporting import exported
-from noregret.tune.store.records import Suggestion, arrived
+from noregret.tune.store.records import arrived
 from noregret.tune.store.store import Store
-from noregret.tune.study.importing import ImportedRow, read_rows
+from noregret.tune.study.exchange import exported, read_rows
 from noregret.tune.study.reading import load
 from noregret.tune.study.study import Budget, Study, StudyError
 
@@ -56,16 +55,14 @@ def study(tmp_path):
 
 
 def suggest(records):
-    return Suggestion(
-        {"x": 0.25, "n": 1 + len(records), "mode": [2, "a", False][len(records) % 3]}, arrived(records)[1]
-    )
+    return suggested({"x": 0.25, "n": 1 + len(records), "mode": [2, "a", False][len(records) % 3]}, arrived(records)[1])
 
 
 @pytest.fixture
 def filled(study):
     with Store(study) as store:
-        for outcome in (Outcome(0.1 + 0.2, "", 0.5), Outcome(None, "exit code 1", 0.25)):
-            store.tell(store.claim(suggest).trial.number, outcome)
+        for told in ((0.1 + 0.2, "", 0.5), (None, "exit code 1", 0.25)):
+            store.tell(outcome(store.claim(suggest).trial.number, *told))
         store.claim(suggest)
     return study
 
@@ -77,7 +74,7 @@ def records_of(study):
 
 def test_an_export_has_every_trial_and_reads_back_exactly(filled):
     rows = list(csv.DictReader(io.StringIO(exported(filled, records_of(filled), "csv").decode())))
-    assert list(rows[0]) == ["trial", "state", "value", "noise", "x", "n", "mode", "started", "seconds"]
+    assert list(rows[0]) == ["trial", "state", "value", "noise", "x", "n", "mode", "failure", "started", "seconds"]
     assert [row["state"] for row in rows] == ["done", "failed", "running"]
     assert (float(rows[0]["value"]), rows[0]["noise"], rows[0]["mode"], float(rows[0]["seconds"])) == (
         0.1 + 0.2,
@@ -102,11 +99,12 @@ def test_an_export_to_parquet_has_typed_columns(filled):
 def test_a_parameter_called_like_a_column_of_an_export_has_a_column_of_its_own(tmp_path):
     study = Study(tmp_path / "s.toml", ("m",), {"value": Int(1, 3), "seconds": Int(1, 3)}, storage="sqlite:///s.db")
     with Store(study) as store:
-        store.add([ImportedRow({"value": 2, "seconds": 3}, 0.5)])
+        store.add([(record(-1, {"value": 2, "seconds": 3}, "done", 0.5), "")])
         text = exported(study, store.records(), "csv").decode()
     assert text.splitlines()[0] == "trial,state,value,noise,params.value,params.seconds,started,seconds"
     (tmp_path / "e.csv").write_text(text)
-    assert read_rows(study, tmp_path / "e.csv").rows == [ImportedRow({"value": 2, "seconds": 3}, 0.5)]
+    ((found, _),) = read_rows(study, tmp_path / "e.csv").trials
+    assert (found.params, found.value()) == ({"value": 2, "seconds": 3}, 0.5)
 
 
 @pytest.mark.slow
@@ -151,42 +149,42 @@ def past(folder, text=PAST):
 
 
 def test_rows_of_the_past_are_kept_once_and_are_no_rounds(study, tmp_path):
-    rows = read_rows(study, past(tmp_path)).rows
+    rows = read_rows(study, past(tmp_path)).trials
     with Store(replace(study, budget=Budget(rounds=1))) as store:
         assert store.add(rows) == 3
         assert store.add(rows) == 0
         trial = store.claim(suggest).trial
         assert trial.told == (0, 1, 2)
-        store.tell(trial.number, Outcome(1.0, "", 0.1))
+        store.tell(outcome(trial.number, 1.0, "", 0.1))
         assert store.claim(suggest).over
     records = records_of(study)
-    assert [(r.params, r.value, r.noise, r.imported) for r in records[:3]] == [
+    assert [(r.params, r.value(), r.reading().noise, r.is_imported) for r in records[:3]] == [
         ({"x": 0.5, "n": 3, "mode": "a"}, 1.5, 0.25, True),
         ({"x": 0.25, "n": 4, "mode": 2}, 2.5, None, True),
         ({"x": 1.0, "n": 1, "mode": False}, -1000.0, None, True),
     ]
-    assert [r.imported for r in records[3:]] == [False]
+    assert [r.is_imported for r in records[3:]] == [False]
 
 
 def test_a_study_that_imports_its_own_export_learns_nothing_new(filled, tmp_path):
     path = past(tmp_path, exported(filled, records_of(filled), "csv").decode())
     found = read_rows(filled, path)
-    assert found.kept_out == ["line 3: its trial is failed, not done", "line 4: its trial is running, not done"]
+    assert found.kept_out == ["line 4: its trial is running, not done"]
     with Store(filled) as store:
-        assert store.add(found.rows) == 0
+        assert store.add(found.trials) == 0
 
 
 def test_rows_that_cannot_be_used_are_kept_out_counted_and_listed(study, tmp_path):
     text = PAST + "2,3,a,1,\n0.5,3.5,a,1,\n0.5,3,b,1,\n0.5,3,a,,\n0.5,3,a,nan,\n0.5,3,a,1,-1\n,3,a,1,\n"
     found = read_rows(study, past(tmp_path, text))
-    assert len(found.rows) == 4
+    assert len(found.trials) == 4
     assert found.kept_out == [
         "line 6: x must be from 0.0 to 1.0, got 2.0",
         "line 7: n must be a whole number, got 3.5",
         "line 8: mode must be one of ['a', 2, False], got 'b'",
-        "line 9: value must be a number, got ''",
+        "line 9: it has no value: drop it, or give it the state 'failed' in a column 'state'",
         "line 10: value must be a finite number between -1e100 and 1e100, got nan",
-        "line 11: noise must be the value's standard deviation, above 0, got -1.0: leave it out if unknown",
+        "line 11: noise must be the value's standard deviation, above 0, got -1.0",
         "line 12: params must have a value for each of ['x', 'n', 'mode']: 'x' is missing",
     ]
 
@@ -194,8 +192,8 @@ def test_rows_that_cannot_be_used_are_kept_out_counted_and_listed(study, tmp_pat
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (PAST.replace("noise", "cost"), r"column 'cost' is of no parameter: these are x, n, mode. Rename it, or add"),
-        (PAST.replace("x,", "y,").replace("noise", "cost"), r"column 'x' is missing, it has y, n, mode, value, cost"),
+        (PAST.replace("noise", "host"), r"column 'host' is of no parameter: these are x, n, mode. Rename it, or add"),
+        (PAST.replace("x,", "y,").replace("noise", "host"), r"column 'x' is missing, it has y, n, mode, value, host"),
         (PAST.replace("value", "score"), r"column 'value' is missing"),
         (PAST.replace("noise", "value"), r"column 'value' comes twice"),
         (PAST + "1,2\n", r"line 6 must have 5 fields as the header has, got 2"),
@@ -227,10 +225,10 @@ def test_import_on_the_command_line(tmp_path, capsys):
 
 def test_a_row_of_the_past_whose_noise_was_changed_in_the_database_is_noticed(study):
     with Store(study) as store:
-        store.add([ImportedRow({"x": 0.5, "n": 3, "mode": "a"}, 1.5, 0.25)])
+        store.add([(record(-1, {"x": 0.5, "n": 3, "mode": "a"}, "done", 1.5, noise=0.25), "")])
     with closing(sqlite3.connect(study.folder / "s.db")) as connection, connection:
         changed = connection.execute(
-            "UPDATE trial_user_attributes SET value_json = replace(value_json, '0.25', '0.5') WHERE key LIKE '%:import'"
+            "UPDATE trial_user_attributes SET value_json = replace(value_json, '0.25', '0.5') WHERE key LIKE '%:run'"
         )
         assert changed.rowcount == 1
     with pytest.raises(StudyError, match="the checksum of trial 0 does not fit"):

@@ -14,7 +14,8 @@ from tests.tune.test_pages import NASTY, probed
 from noregret import Float, Optimizer, report
 from noregret.cli import main
 from noregret.tune.measuring import Keeper, measure
-from noregret.tune.study.importing import read_rows
+from noregret.tune.store.records import Record
+from noregret.tune.study.exchange import read_rows
 from noregret.tune.study.reading import load
 from noregret.tune.study.study import StudyError
 
@@ -83,22 +84,29 @@ def test_two_objectives_cannot_have_the_same_result(tmp_path):
         load(file_of(tmp_path, change=lambda text: text.replace('"accuracy"', '"latency"')))
 
 
+NONE = {"latency": None, "accuracy": None}
+
+
 @pytest.mark.parametrize(
     ("printed", "values", "failure"),
     [
         ('{"latency": 2, "accuracy": 0.5}', {"latency": 2.0, "accuracy": 0.5}, ""),
         ('{"latency": null, "accuracy": 0.5}', {"latency": None, "accuracy": 0.5}, ""),
-        ('{"latency": null, "accuracy": null}', {}, "has measured none of the objectives"),
-        ('{"latency": 2}', {}, "objective accuracy: no field 'accuracy'"),
+        (
+            '{"latency": null, "accuracy": null}',
+            {"latency": None, "accuracy": None},
+            "has measured none of the objectives",
+        ),
+        ('{"latency": 2}', NONE, "objective accuracy: no field 'accuracy'"),
     ],
 )
 def test_a_null_is_not_measured_and_a_missing_field_is_a_failure(tmp_path, printed, values, failure):
     study = load(file_of(tmp_path, f"print('''{printed}''')"))
     with Keeper() as keeper:
-        outcome = measure(study, {"x": 0.5}, keeper, Event())
-    assert outcome.values == values
+        outcome = measure(study, Record(0, {"x": 0.5}), keeper, Event())
+    assert study.measures.values(outcome) == values
     assert failure in outcome.failure
-    assert outcome.value == next((its for its in values.values() if its is not None), None)
+    assert (outcome.state == "failed") == bool(failure)
 
 
 def test_repeats_have_a_median_of_each_objective(tmp_path):
@@ -106,9 +114,9 @@ def test_repeats_have_a_median_of_each_objective(tmp_path):
     code += "p.write_text(str(n + 1))\nprint(json.dumps({'latency': [1, 9, 2][n], 'accuracy': [None, 4, 6][n]}))"
     study = load(file_of(tmp_path, code, lambda text: f"repeats = 3\n{text}"))
     with Keeper() as keeper:
-        outcome = measure(study, {"x": 0.5}, keeper, Event())
-    assert outcome.values == {"latency": 2.0, "accuracy": 5.0}
-    assert outcome.noise is None
+        outcome = measure(study, Record(0, {"x": 0.5}), keeper, Event())
+    assert study.measures.values(outcome) == {"latency": 2.0, "accuracy": 5.0}
+    assert outcome.reading("latency").noise is None
 
 
 @pytest.mark.slow
@@ -124,7 +132,7 @@ def test_a_study_ends_in_a_front_and_continues_after_a_restart(tmp_path, capsys)
     assert main(["tune", "--json", str(path)]) == 0
     *trials, last = map(json.loads, capsys.readouterr().out.splitlines())
     assert [trial["trial"] for trial in trials] == [14, 15]
-    assert all(trial["value"] is None and trial["values"].keys() == {"latency", "accuracy"} for trial in trials)
+    assert all(trial["values"].keys() == {"latency", "accuracy"} and not trial["failed"] for trial in trials)
     for member in last["front"]:
         assert all(
             member["lower"][name] <= member["values"][name] <= member["upper"][name] for name in member["values"]
@@ -175,8 +183,8 @@ def test_an_export_is_read_again_as_it_is(tmp_path, capsys):
     assert "0 of 3 rows added, 3 known already" in capsys.readouterr().out
     (tmp_path / "past.csv").write_text("x,value.latency,value.accuracy\n0.5,1.2,\n0.6,,\n")
     table = read_rows(load(path), tmp_path / "past.csv")
-    assert [row.values for row in table.rows] == [{"latency": 1.2, "accuracy": None}]
-    assert table.kept_out == ["line 3: it must have a value of an objective: value.latency, value.accuracy are empty"]
+    assert [load(path).measures.values(row) for row, _ in table.trials] == [{"latency": 1.2, "accuracy": None}]
+    assert table.kept_out == ["line 3: it has no value: drop it, or give it the state 'failed' in a column 'state'"]
     (tmp_path / "past.csv").write_text("x,value\n0.5,1.2\n")
     with pytest.raises(StudyError, match=r"column 'value.latency' is missing"):
         read_rows(load(path), tmp_path / "past.csv")

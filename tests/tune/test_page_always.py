@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+from tests.tune.made import record
 
 from noregret.optimizer import Float
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import believed
 from noregret.tune.page.page import page
-from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
 from noregret.tune.work.running import conclusion
 
@@ -69,7 +69,7 @@ def assert_shown(study, records):
 def repeated(values, space=None):
     space = space or {"x": Float(0.0, 1.0)}
     study = Study(Path("s.toml"), ("m", "{x}"), space)
-    return study, [Record(i, {"x": x}, "done", value, seconds=0.1) for i, (x, value) in enumerate(values)]
+    return study, [record(i, {"x": x}, "done", value, seconds=0.1) for i, (x, value) in enumerate(values)]
 
 
 @pytest.mark.slow

@@ -19,18 +19,20 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from tests.tune import made
+from tests.tune.made import outcome, suggested
 
 from noregret.cli import main
 from noregret.optimizer import Choice, Estimate, Float, Int
+from noregret.tune import words
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import believed
-from noregret.tune.measuring import Outcome
 from noregret.tune.page import page as page_module
-from noregret.tune.page import pictures, watch, words
+from noregret.tune.page import pictures, watch
 from noregret.tune.page.page import LEGEND
 from noregret.tune.page.page import page as whole_page
 from noregret.tune.page.watch import server
-from noregret.tune.store.records import Record, Suggestion, arrived
+from noregret.tune.store.records import arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.reading import load
 from noregret.tune.study.results import LastNumber
@@ -67,12 +69,12 @@ def study(tmp_path_factory):
     rng = np.random.default_rng(0)
     with Store(found) as store:
         for i in range(45):
-            trial = store.claim(lambda records: Suggestion(_params(rng, records), arrived(records)[1])).trial
+            trial = store.claim(lambda records: suggested(_params(rng, records), arrived(records)[1])).trial
             params = trial.params
             value = (np.log10(params["rate"]) + 2) ** 2 + params["size"] / 64 + (params["mode"] == "slow")
             value += 0.1 * rng.standard_normal() + (100 if i % 23 == 5 else 0)
-            failure = Outcome(None, f"exit code 1 {NASTY}", 0.1, f"trouble {NASTY}")
-            store.tell(trial.number, failure if i % 13 == 7 else Outcome(float(value), "", 0.1))
+            failure = outcome(trial.number, None, f"exit code 1 {NASTY}", stderr=f"trouble {NASTY}")
+            store.tell(failure if i % 13 == 7 else outcome(trial.number, float(value)))
     return found
 
 
@@ -144,8 +146,8 @@ def test_the_report_compares_with_the_baseline_and_marks_what_breaks_a_constrain
     with Store(mine) as store:
         for i in range(12):
             x = 1 - i / 12
-            trial = store.claim(lambda records, x=x: Suggestion({"x": x}, arrived(records)[1])).trial
-            store.tell(trial.number, Outcome(1 + x, "", 0.1, constraints={"memory": 7 * (1 - x)}))
+            trial = store.claim(lambda records, x=x: suggested({"x": x}, arrived(records)[1])).trial
+            store.tell(outcome(trial.number, 1 + x, "", 0.1, constraints={"memory": 7 * (1 - x)}))
     page = report(mine)
     text = unescape(re.sub(r"<[^>]+>", " ", page))
     assert re.search(r"\d+% lower than your settings \(between \d+% and \d+%, at 95%\)\.", text)
@@ -192,7 +194,7 @@ def test_the_download_holds_every_trial_exactly(study, page):
     with Store(study, readonly=True) as store:
         records = store.records()
     assert [int(row["trial"]) for row in rows] == [record.number for record in records]
-    assert [float(row["value"]) if row["value"] else None for row in rows] == [record.value for record in records]
+    assert [float(row["value"]) if row["value"] else None for row in rows] == [record.value() for record in records]
     assert [row["mode"] for row in rows] == [record.params["mode"] for record in records]
     assert [float(row["rate"]) for row in rows] == [record.params["rate"] for record in records]
 
@@ -203,7 +205,7 @@ def test_a_long_study_has_a_page_of_bounded_size(monkeypatch):
     monkeypatch.setattr(page_module, "SHOWN", 50)
     monkeypatch.setattr(pictures, "MOST_DOTS", 40)
     records = [
-        Record(i, {"x": float(rng.uniform()), "y": float(rng.uniform())}, "done", float(rng.normal()))
+        made.record(i, {"x": float(rng.uniform()), "y": float(rng.uniform())}, "done", float(rng.normal()))
         for i in range(300)
     ]
     text = whole_page(Findings(study, records, believed(study, records)))
@@ -211,7 +213,7 @@ def test_a_long_study_has_a_page_of_bounded_size(monkeypatch):
     assert 4 * 40 < dots <= 2 * 40 + 2 * 40 + 40 + 2 + 2 * 20  # all charts, the best setting, and outliers
     assert "The 50 best and the 50 last of 300 trials are listed." in text
     assert 50 < re.search('id="trials".*?</section>', text)[0].count("<tr") <= 101
-    values = [record.value for record in records]
+    values = [record.value() for record in records]
     assert f"<td>{words.number(min(values))}</td>" in text
 
 
@@ -221,8 +223,8 @@ def test_a_table_of_candidates_is_ranked(tmp_path):
     study = Study(tmp_path / "s.toml", ("m",), rows, storage="sqlite:///s.db")
     with Store(study) as store:
         for row in rows * 2:
-            trial = store.claim(lambda records, row=row: Suggestion(row, arrived(records)[1])).trial
-            store.tell(trial.number, Outcome(row["nodes"] + 10.0 * (row["machine"] == "small"), "", 0.1))
+            trial = store.claim(lambda records, row=row: suggested(row, arrived(records)[1])).trial
+            store.tell(outcome(trial.number, row["nodes"] + 10.0 * (row["machine"] == "small"), "", 0.1))
     page = report(study)
     assert "Of 8 candidates" in page
     first = re.search(r'id="candidates".*?<tbody><tr>(.*?)</tr>', page)[1]
@@ -235,8 +237,8 @@ def test_a_few_settings_far_worse_than_the_others_do_not_flatten_the_charts(tmp_
     study = Study(tmp_path / "s.toml", ("m",), {"x": Float(0, 1)}, storage="sqlite:///s.db", goal="maximize")
     with Store(study) as store:
         for i in range(30):
-            trial = store.claim(lambda records, i=i: Suggestion({"x": i / 30}, arrived(records)[1])).trial
-            store.tell(trial.number, Outcome(-1e6 if i in (3, 4) else i / 30, "", 0.1))
+            trial = store.claim(lambda records, i=i: suggested({"x": i / 30}, arrived(records)[1])).trial
+            store.tell(outcome(trial.number, -1e6 if i in (3, 4) else i / 30, "", 0.1))
     history = re.search(r'id="history".*?</section>', report(study))[0]
     arrows = re.findall(r'class="dot beyond" d="([^"]*)"', history)
     assert [path.count("z") for path in arrows] == [2, 2]  # on wide pages and on narrow ones
@@ -263,7 +265,8 @@ def test_the_data_of_the_script_are_those_of_the_charts(study, page):
         assert np.allclose(surfaces[its.across, its.down]["z"], its.estimate, rtol=1e-3)
         assert surfaces[its.across, its.down]["x"] == [text(value) for value in its.across_values]
     assert [number for number, *_ in data["spans"]] == sorted(found.spans)
-    assert data["columns"] == [[0], [2], [8], [4], [5], [6]]  # trial, result, seconds, rate, size, mode
+    assert data["header"][:7] == ["trial", "state", "value", "noise", "rate", "size", "mode"]
+    assert data["header"][-2:] == ["started", "seconds"]
 
 
 def test_trials_of_one_process_at_the_same_time_are_of_different_workers():
@@ -271,7 +274,8 @@ def test_trials_of_one_process_at_the_same_time_are_of_different_workers():
 
     def record(number, begin, end, pid):
         began, ended = (time and start + timedelta(seconds=time) for time in (begin, end))
-        return Record(number, {"x": 0.5}, "done", 1.0, started=began, ended=ended, holder={"machine": "m", "pid": pid})
+        its = {"started": began, "ended": ended, "holder": {"machine": "m", "pid": pid}}
+        return made.record(number, {"x": 0.5}, "done", 1.0, **its)
 
     records = [record(0, 1, 5, 7), record(1, 2, 4, 7), record(2, 4, 9, 7), record(3, 3, 6, 8), record(4, 9, None, 7)]
     study = Study(Path("s.toml"), ("m",), {"x": Float(0, 1)})
@@ -292,7 +296,7 @@ def test_the_page_of_21_parameters_and_500_trials_is_at_most_500_kb():
         value = sum((its - 0.3) ** 2 / (k + 1) for k, its in enumerate(params.values())) + 0.1 * rng.standard_normal()
         began = start + timedelta(seconds=float(i // 3) + rng.uniform())
         times = {"started": began, "ended": began + timedelta(seconds=0.9), "holder": {"machine": "m", "pid": i % 3}}
-        records.append(Record(i, params, "done", float(value), seconds=float(rng.uniform()), **times))
+        records.append(made.record(i, params, "done", float(value), seconds=float(rng.uniform()), **times))
     text = whole_page(Findings(study, records, believed(study, records)))
     assert 300_000 < len(text.encode()) <= 500_000
 
@@ -322,7 +326,7 @@ def test_two_studies_on_one_page(tmp_path, capsys):
 
 def test_the_command_to_paste_and_the_changes_are_on_the_page():
     study = Study(Path("s.toml"), ("./run", "<a b>", "{x}"), {"x": Float(0, 1)})
-    records = [Record(0, {"x": 0.5}, "done", 1.0)]
+    records = [made.record(0, {"x": 0.5}, "done", 1.0)]
     found = Findings(study, records, believed(study, records))
     text = whole_page(found)
     assert '<div class="command"><code>./run &#x27;&lt;a b&gt;&#x27; 0.5</code></div>' in text
@@ -403,8 +407,8 @@ def test_many_results_in_a_row_are_not_drawn_one_by_one(live, monkeypatch):
     monkeypatch.setattr(watch, "REST", 1000.0)
     before = ask(found, path="/content")[1]
     with Store(mine) as store:
-        trial = store.claim(lambda records: Suggestion(records[0].params, arrived(records)[1])).trial
-        store.tell(trial.number, Outcome(0.1, "", 0.1))
+        trial = store.claim(lambda records: suggested(records[0].params, arrived(records)[1])).trial
+        store.tell(outcome(trial.number, 0.1, "", 0.1))
     assert ask(found, path="/content")[1] == before
     found.watch._rested_at = 0.0
     assert "43 measurements" in ask(found, path="/content")[1]

@@ -1,22 +1,26 @@
 """A range of repeats: the results decide how often a trial runs."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from tests.tune.made import outcome, suggested
+from tests.tune.made import record as made
 
 from noregret import Float, Optimizer
 from noregret.tune.learning.findings import Findings, summary
-from noregret.tune.learning.repeats import Target, target_of
-from noregret.tune.learning.suggest import Suggester, believed
-from noregret.tune.measuring import Outcome
-from noregret.tune.store.records import Record, Suggestion
+from noregret.tune.learning.suggest import believed
+from noregret.tune.repeats import Target, target_of
 from noregret.tune.store.store import Store
-from noregret.tune.study.study import Budget, Study
+from noregret.tune.study.results import LastNumber
+from noregret.tune.study.study import Budget, Constraint, Study
+from noregret.tune.work.running import suggester_of
 
 SPACE = {"x": Float(0, 1)}
 
 
 def record(number, x, runs):
-    return Record(number, {"x": x}, "done", float(np.median(runs)), runs=tuple(runs))
+    return made(number, {"x": x}, "done", runs=tuple(runs))
 
 
 @pytest.mark.parametrize(("goal", "sign"), [("minimize", 1), ("maximize", -1)])
@@ -58,15 +62,15 @@ def test_the_target_is_the_recommended_setting_with_the_noise_of_one_run():
 
 def test_each_run_is_told_and_stored(tmp_path):
     study = Study(tmp_path / "s.toml", ("true",), SPACE, budget=Budget(rounds=3), repeats=(1, 10))
-    outcome = Outcome(2.0, runs=(1.0, 2.0, 9.0))
+    first = outcome(0, runs=(1.0, 2.0, 9.0))
     with Store(study) as store:
         for x in (0.2, 0.7):
-            store.claim(lambda records, x=x: Suggestion({"x": x}, []))
-        assert store.tell(0, outcome)
-        assert store.tell(1, Outcome(3.0))
-        assert store.tell(0, outcome), "the same outcome twice counts once"
+            store.claim(lambda records, x=x: suggested({"x": x}, []))
+        assert store.tell(first)
+        assert store.tell(outcome(1, 3.0))
+        assert store.tell(first), "the same outcome twice counts once"
         found = store.records()
-    assert found[0].outcome == outcome
+    assert found[0].readings == first.readings
     known = believed(study, found)
     assert [answer.value for answer in known.answers] == [1.0, 2.0, 9.0, 3.0]
     findings = Findings(study, found, known)
@@ -75,13 +79,16 @@ def test_each_run_is_told_and_stored(tmp_path):
 
 
 def test_numbers_of_constraints_are_medians_and_come_once():
-    found = Record(0, {"x": 0.5}, "done", 2.0, constraints={"memory": 7.0}, runs=(1.0, 2.0)).answers(["memory"])
-    assert [dict(its.constraints) for its in found] == [{"memory": 7.0}, {"memory": None}]
+    study = Study(
+        Path("s.toml"), (), SPACE, result=LastNumber(), constraints={"memory": Constraint(LastNumber(), max=9.0)}
+    )
+    found = believed(study, [made(0, {"x": 0.5}, "done", constraints={"memory": 7.0}, runs=(1.0, 2.0))])
+    assert [dict(its.constraints) for its in found.answers] == [{"memory": 7.0}, {"memory": None}]
 
 
 def test_one_run_is_enough_until_there_is_something_to_compare_with(tmp_path):
     study = Study(tmp_path / "s.toml", ("true",), SPACE, repeats=(1, 10))
-    suggest = Suggester(study)
+    suggest = suggester_of(study)
     assert suggest.is_enough([1.0])
     suggest([record(number, x, [5 + x, 5.1 + x]) for number, x in enumerate(np.linspace(0.05, 0.95, 19))])
     assert not suggest.is_enough([5.0])

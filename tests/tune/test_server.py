@@ -8,16 +8,17 @@ from dataclasses import replace
 from threading import Event, Thread
 
 import pytest
+from tests.tune.made import outcome, record, suggested
 
 from noregret.optimizer import Float
-from noregret.tune.learning.suggest import Suggester
-from noregret.tune.measuring import Keeper, Outcome
+from noregret.tune.measuring import Keeper
+from noregret.tune.session import Session
 from noregret.tune.store import leases, trials
 from noregret.tune.store.leases import LeaseMonitor
-from noregret.tune.store.records import Record, Suggestion, arrived
+from noregret.tune.store.records import arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.study import Budget, Study, StudyError
-from noregret.tune.work.worker import Crew
+from noregret.tune.work.running import Commands, suggester_of
 
 
 @pytest.fixture
@@ -37,11 +38,11 @@ def written(folder, url):
 
 
 def suggest(records):
-    return Suggestion({"x": len(records) / 1000}, arrived(records)[1])
+    return suggested({"x": len(records) / 1000}, arrived(records)[1])
 
 
-def done(value):
-    return Outcome(value, "", 0.5)
+def done(number, value):
+    return outcome(number, value, "", 0.5)
 
 
 def holders_killed(postgresql):
@@ -53,7 +54,7 @@ def holders_killed(postgresql):
 def test_who_lost_the_lock_writes_nothing(study, postgresql):
     """While one worker computes a suggestion its lock is lost, and another one claims a trial."""
     with Store(study) as slow, Store(study) as other:
-        slow.tell(slow.claim(suggest).trial.number, done(1.0))
+        slow.tell(done(slow.claim(suggest).trial.number, 1.0))
         between = []
 
         def interrupted(records):
@@ -91,7 +92,7 @@ def test_a_connection_that_is_lost_in_the_middle_of_writing_is_replaced(study, p
 
 
 def test_an_answer_that_two_suggestions_took_for_new_counts_once():
-    records = [Record(0, {}, "done"), Record(1, {}, "done", told=(0,)), Record(2, {}, "running", told=(0,))]
+    records = [record(0, {}, "done"), record(1, {}, "done", told=(0,)), record(2, {}, "running", told=(0,))]
     assert arrived(records) == ([0], (1,))
 
 
@@ -194,7 +195,7 @@ def test_threads_of_one_store_do_not_wait_for_each_other(anywhere):
                     number = store.claim(suggest).trial.number
                     store.heartbeat([number])
                     store.records()
-                    store.tell(number, done(1.0))
+                    store.tell(done(number, 1.0))
             except Exception as error:
                 errors.append(error)
 
@@ -214,8 +215,8 @@ class Silent:
     def started(self, trial):
         pass
 
-    def told(self, trial, outcome, counted):
-        self.lost.append((trial.number, outcome.failure, counted))
+    def told(self, outcome, counted):
+        self.lost.append((outcome.number, outcome.failure, counted))
 
     def refresh(self):
         pass
@@ -226,16 +227,18 @@ def test_a_worker_that_lost_its_trial_ends_the_command(anywhere):
     study = replace(anywhere, command=("sleep", "601.75"), lease=1, budget=Budget(rounds=1))
     view, stop = Silent(), Event()
     with Store(study, stop=stop) as store, Keeper() as keeper:
-        worker = Thread(target=Crew(study, store, Suggester(study), view, keeper, stop).work)
+        suggester = suggester_of(study)
+        commands = Commands(study, suggester, keeper)
+        worker = Thread(target=Session(suggester, store, commands, [view], stop, study.lease).run)
         worker.start()
         wait_for(lambda: running_with("sleep\x00601.75"))
         for other in taken_over(0, study):
             wait_for(lambda: not running_with("sleep\x00601.75"))
             wait_for(lambda: view.lost)
             assert view.lost == [(0, "ended, since another worker has it by now", False)]
-            assert other.tell(0, done(1.0))
+            assert other.tell(done(0, 1.0))
         worker.join(30)
-        assert [record.value for record in store.records()] == [1.0]
+        assert [record.value() for record in store.records()] == [1.0]
 
 
 def test_a_keeper_that_was_killed_is_replaced(tmp_path):
@@ -262,7 +265,7 @@ time.sleep(60)
 @pytest.mark.slow
 def test_a_flipped_digit_on_a_server_is_reported_and_another_name_starts_anew(study):
     with Store(study) as store:
-        store.tell(store.claim(suggest).trial.number, done(4.5))
+        store.tell(done(store.claim(suggest).trial.number, 4.5))
         with store._storage.engine.begin() as connection:
             connection.exec_driver_sql("UPDATE trial_values SET value = 4.25")
     with pytest.raises(StudyError, match=r"checksum of trial 0 does not fit its result.* give the study another name"):

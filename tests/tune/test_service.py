@@ -112,11 +112,14 @@ def test_trials_are_asked_for_told_and_listed(client, study):
     assert tell(client, study, 0, 1.5, noise=0.1) == 200
     assert client.post(f"{study}/trials/1/fail", json={}).status_code == 200
     listed = client.get(f"{study}/trials").json()["trials"]
-    assert listed == [
+    known = [{name: its[name] for name in ("id", "params", "value", "state", "context")} for its in listed]
+    assert known == [
         {**first, "value": 1.5, "state": "done", "context": None},
         {**second, "value": None, "state": "failed", "context": None},
         {**third, "value": None, "state": "running", "context": None},
     ]
+    assert (listed[0]["noise"], listed[0]["readings"]) == (0.1, {"value": {"value": 1.5, "noise": 0.1}})
+    assert (listed[1]["failed"], listed[1]["failure"]) == (True, "reported as a failure")
 
 
 @pytest.mark.slow
@@ -339,7 +342,8 @@ def test_a_bound_is_told_in_place_of_a_value(client, study):
     for _ in range(2):
         ask(client, study)
     first = client.post(f"{study}/trials/0/tell", json={"at_least": 30.0})
-    assert first.json() == {"id": 0, "state": "done", "value": 30.0, "bound": "at_least"}
+    readings = {"value": {"value": 30.0, "bound": "at_least"}}
+    assert first.json() == {"id": 0, "state": "done", "value": 30.0, "readings": readings, "bound": "at_least"}
     assert client.post(f"{study}/trials/0/tell", json={"at_least": 30.0}).status_code == 200
     for other in ({"value": 30.0}, {"at_most": 30.0}):
         assert client.post(f"{study}/trials/0/tell", json=other).status_code == 409

@@ -8,11 +8,11 @@ import pytest
 
 pytest.importorskip("fastapi")
 
+from tests.tune.made import outcome
 from tests.tune.test_service import serving
 
-from noregret.tune.measuring import Outcome
 from noregret.tune.service.http.app import application
-from noregret.tune.service.live import AskRequest, BatchQueue
+from noregret.tune.service.live import AskRequest, BatchQueue, agree
 from noregret.tune.service.models import StudyForm
 from noregret.tune.service.studies import ASKING, Studies
 from noregret.tune.store import trials
@@ -114,9 +114,9 @@ def several(folder, url, servers=3, rounds=4):
             (((one,),), ((other,),)) = per_key.values()
             assert sorted((one, other)) == [2 * turn, 2 * turn + 1]
             for number in (one, other):
-                answer = Outcome(0.5 + number)
-                assert lives[turn % servers].tell(number, answer).result(SECONDS) == answer
-        assert [record.value for record in lives[0].records()] == [0.5 + number for number in range(2 * rounds)]
+                answer = outcome(number, 0.5 + number)
+                assert agree(lives[turn % servers].tell(answer).result(SECONDS), answer)
+        assert [record.value() for record in lives[0].records()] == [0.5 + number for number in range(2 * rounds)]
 
 
 @pytest.mark.slow
@@ -166,22 +166,22 @@ def test_an_answer_that_cannot_be_written_fails_alone(studies, monkeypatch):
     live, finish = studies["s"], trials.finish
     live.ask(AskRequest(3)).result(SECONDS)
 
-    def failing(connection, trial, outcome):
-        if outcome.value == 13:
+    def failing(connection, trial, outcome, measures):
+        if outcome.value() == 13:
             raise KeyError("unlucky")
-        return finish(connection, trial, outcome)
+        return finish(connection, trial, outcome, measures)
 
     monkeypatch.setattr(trials, "finish", failing)
-    answers = [Outcome(value) for value in (11.0, 13.0, 17.0)]
+    answers = [outcome(number, value) for number, value in enumerate((11.0, 13.0, 17.0))]
     ready = Event()
     studies._writer.submit(ready.wait, SECONDS)
-    told = [live.tell(number, answer) for number, answer in enumerate(answers)]
+    told = [live.tell(answer) for answer in answers]
     ready.set()
-    assert told[0].result(SECONDS) == answers[0]
-    assert told[2].result(SECONDS) == answers[2]
+    assert agree(told[0].result(SECONDS), answers[0])
+    assert agree(told[2].result(SECONDS), answers[2])
     with pytest.raises(KeyError):
         told[1].result(SECONDS)
-    assert [record.value for record in live.records()] == [11.0, None, 17.0]
+    assert [record.value() for record in live.records()] == [11.0, None, 17.0]
 
 
 @contextmanager
@@ -222,7 +222,7 @@ def test_many_trials_are_chosen_in_portions_and_are_the_same(tmp_path, monkeypat
             live = studies["s"]
             for number in range(4):
                 live.ask(AskRequest(1)).result(SECONDS)
-                live.tell(number, Outcome(float(number))).result(SECONDS)
+                live.tell(outcome(number, float(number))).result(SECONDS)
             found.append(live.ask(AskRequest(10)).result(SECONDS))
     assert found[0] == found[1]
 

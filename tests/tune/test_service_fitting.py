@@ -8,14 +8,14 @@ import pytest
 
 pytest.importorskip("fastapi")
 
+from tests.tune.made import outcome
 from tests.tune.test_service_asking import FORM, SECONDS
 
 from noregret import Optimizer
 from noregret.tune.learning.suggest import replay_of
-from noregret.tune.measuring import Outcome
 from noregret.tune.service import choosers as fitting
 from noregret.tune.service.choosers import Chooser, chosen
-from noregret.tune.service.live import AskRequest
+from noregret.tune.service.live import AskRequest, agree
 from noregret.tune.service.studies import Studies
 from noregret.tune.store.storage import Storage
 
@@ -35,8 +35,8 @@ def processes():
 
 
 def told(live, number, params):
-    answer = Outcome((params["x"] - 0.3) ** 2)
-    assert live.tell(number, answer).result(SECONDS) == answer
+    answer = outcome(number, (params["x"] - 0.3) ** 2)
+    assert agree(live.tell(answer).result(SECONDS), answer)
 
 
 def work(live, trials):
@@ -52,9 +52,8 @@ def recomputed(live):
     records = live.records()
     for record in records:
         known += record.told
-        answers = live._ledger.answers(known)
-        pending = [(its.params, None, None) for its in records[: record.number] if its.number not in known]
-        yield chosen(pending, [None], replay(answers))[0][0]
+        pending = [its for its in records[: record.number] if its.number not in known]
+        yield chosen(pending, [None], replay(live._ledger.outcomes(known)))[0].params
 
 
 @pytest.mark.slow

@@ -68,7 +68,7 @@ def test_before_there_are_values_enough(client):
         (1.0, "value"),
         ({}, "value"),
         ({"latency": None}, "value"),
-        ({"cost": 1.0}, "cost"),
+        ({"cost": 1.0}, "value"),
     ):
         answer = client.post(f"{study}/trials/{trial['id']}/tell", json={"value": bad})
         assert answer.status_code == 422

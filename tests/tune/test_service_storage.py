@@ -12,10 +12,10 @@ pytest.importorskip("psycopg")
 import psycopg
 import sqlalchemy
 from sqlalchemy.exc import OperationalError
+from tests.tune.made import outcome
 from tests.tune.test_service import serving
 from tests.tune.test_service_asking import FORM, SECONDS, asked, opened
 
-from noregret.tune.measuring import Outcome
 from noregret.tune.service.http.app import application
 from noregret.tune.service.live import AskRequest
 from noregret.tune.study.study import StudyError
@@ -42,7 +42,7 @@ def test_what_is_read_is_of_one_moment(tmp_path, postgresql):
 
         def commits(connection):
             asked(other["s"], AskRequest(2))
-            other["s"].tell(0, Outcome(0.5)).result(SECONDS)
+            other["s"].tell(outcome(0, 0.5)).result(SECONDS)
 
         called = once(one["s"], "after", "SELECT trial_id, number", commits)
         assert [record.state for record in one["s"].records()] == ["running"] * 2
@@ -126,8 +126,8 @@ def test_a_file_that_was_put_back_is_used_again(tmp_path):
         asked(studies["s"], AskRequest(1, "a"))
         move(path)
         with pytest.raises(StudyError):
-            studies["s"].tell(0, Outcome(1.0)).result(SECONDS)
+            studies["s"].tell(outcome(0, 1.0)).result(SECONDS)
         path.with_name("moved.db").rename(path)
-        assert studies["s"].tell(0, Outcome(2.0)).result(SECONDS) == Outcome(2.0)
+        assert studies["s"].tell(outcome(0, 2.0)).result(SECONDS).value() == 2.0
     with closing(opened(tmp_path)) as studies:
-        assert [record.value for record in studies["s"].records()] == [2.0]
+        assert [record.value() for record in studies["s"].records()] == [2.0]

@@ -13,18 +13,23 @@ pytest.importorskip("fastapi")
 import optuna
 import sqlalchemy
 from tests.tune import test_service
+from tests.tune.made import outcome, record
 from tests.tune.test_service import NAMES, X, ask, places, serving, tell
 from tests.tune.test_service_asking import SECONDS, asked, opened
 
-from noregret.tune.measuring import Outcome
 from noregret.tune.service.http.app import application
 from noregret.tune.service.http.metrics import Metrics
-from noregret.tune.service.live import AskRequest, Deleted, NoStudy, TrialOutcome
+from noregret.tune.service.live import AskRequest, Deleted, NoStudy
 from noregret.tune.service.models import StudyForm
 from noregret.tune.service.studies import Studies
 from noregret.tune.store.databases.copies import copies, holds_all, make_copy
 from noregret.tune.store.storage import Storage
-from noregret.tune.study.importing import ImportedRow
+
+
+def past(params):
+    """An observation of the past, without an origin."""
+    return record(-1, params, "done", 1.0), ""
+
 
 client, folder, study = test_service.client, test_service.folder, test_service.study
 
@@ -211,7 +216,7 @@ def test_a_request_that_waits_is_answered_when_its_study_is_deleted(tmp_path):
         live._lock.acquire()  # as during a fit
         waits = [live.ask(AskRequest(1)) for _ in range(3)]
         studies.delete("s")
-        told = live.tell(0, Outcome(1.0))
+        told = live.tell(outcome(0, 1.0))
         live._lock.release()
         for answer in waits:
             with pytest.raises(Deleted):
@@ -228,8 +233,8 @@ def test_a_study_of_an_earlier_version_has_no_incarnation(tmp_path):
             connection.exec_driver_sql("DELETE FROM study_user_attributes WHERE key = 'noregret:incarnation'")
         live = studies["s"]
         assert asked(live, AskRequest(1)) == [[0]]
-        assert live.tell(0, Outcome(1.0)).result(SECONDS) == Outcome(1.0)
-        assert live.tell_many([ImportedRow({"x": 0.5}, 1.0)]) == [1]
+        assert live.tell(outcome(0, 1.0)).result(SECONDS).value() == 1.0
+        assert live.tell_many([past({"x": 0.5})]) == [1]
         with closing(opened(tmp_path)) as other:
             other.delete("s")
             opened(tmp_path).close()
@@ -258,7 +263,7 @@ def test_nothing_is_written_for_a_study_that_is_deleted_while_a_trial_is_chosen(
 
 def deleted_elsewhere(folder, url):
     """One server deletes a study, and perhaps makes it again, while another one has it open."""
-    past = ImportedRow({"x": 0.5}, 1.0)
+    row = past({"x": 0.5})
     with closing(opened(folder, url)) as one, closing(opened(folder, url)) as other:
         for number in range(3):
             live = other["s"]
@@ -272,8 +277,8 @@ def deleted_elsewhere(folder, url):
                     asked(live, AskRequest(1))
                 with pytest.raises(NoStudy):
                     other["s"]
-            assert live.tell(0, Outcome(1.0)).result(SECONDS) is None, "also if another study has its ids"
-            for refused in (live.records, live.findings, live.look, lambda live=live: live.tell_many([past])):
+            assert live.tell(outcome(0, 1.0)).result(SECONDS) is None, "also if another study has its ids"
+            for refused in (live.records, live.findings, live.look, lambda live=live: live.tell_many([row])):
                 with pytest.raises(Deleted):
                     refused()
             if number != 2:
@@ -358,7 +363,7 @@ def test_optuna_reads_a_study_that_was_made_again(tmp_path):
         with closing(opened(tmp_path)) as studies:
             live = studies["s"]
             (number,) = asked(live, AskRequest(1))[0]
-            live.tell(number, Outcome(1.0 + number)).result(SECONDS)
+            live.tell(outcome(number, 1.0 + number)).result(SECONDS)
             if not number:
                 studies.delete("s")
     trials = optuna.load_study(study_name="s", storage=f"sqlite:///{tmp_path}/s.db").trials
@@ -419,14 +424,14 @@ def test_studies_are_deleted_while_they_are_asked_and_told_postgresql(tmp_path, 
 
 
 def test_observations_that_another_server_tells_at_once_count_once(tmp_path):
-    rows = [ImportedRow({"x": number / 10}, 1.0) for number in range(10)]
+    rows = [past({"x": number / 10}) for number in range(10)]
     with ExitStack() as ending:
         lives = [ending.enter_context(closing(opened(tmp_path)))["s"] for _ in range(2)]
         asked(lives[0], AskRequest(1))
         pool = ending.enter_context(ThreadPoolExecutor(4))
-        found = list(pool.map(lambda live: live.tell_many([TrialOutcome(0, Outcome(1.0)), *rows]), 2 * lives))
+        found = list(pool.map(lambda live: live.tell_many([(outcome(0, 1.0), ""), *rows]), 2 * lives))
         assert found == 4 * [list(range(11))]
-        assert [record.value for record in lives[1].records()] == 11 * [1.0]
+        assert [record.value() for record in lives[1].records()] == 11 * [1.0]
 
 
 def test_copies_with_a_deleted_study_need_not_be_kept(tmp_path):
@@ -440,7 +445,7 @@ def test_copies_with_a_deleted_study_need_not_be_kept(tmp_path):
     with closing(opened(tmp_path)) as studies:
         studies.create(test_service.StudyForm.model_validate({"name": "other", "space": X})).result()
         for name in ("s", "other"):
-            studies[name].tell_many([ImportedRow({"x": 0.5}, 1.0)])
+            studies[name].tell_many([past({"x": 0.5})])
         older = copied()
         studies.delete("s")
         newer = copied()

@@ -7,6 +7,7 @@ imported modules then, where dataclasses look for annotations that are text.
 import logging
 import shlex
 from collections.abc import Mapping
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,15 +16,13 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
-from hydra.core.utils import JobReturn
 from hydra.plugins.launcher import Launcher
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 if TYPE_CHECKING:
-    from noregret.optimizer import Choice, Float, Goal, Int
-    from noregret.tune.function import Outcome
+    from noregret.optimizer import Choice, Float, Goal, Int, Trial
 
 LOG = logging.getLogger(__name__)
 RESULTS = "optimization_results.yaml"
@@ -87,9 +86,8 @@ class NoRegretSweeper(Sweeper):  # type: ignore[misc]
 
     def sweep(self, arguments: list[str]) -> dict[str, Any]:
         """Run the jobs, log the recommended setting, save it in the folder of the sweep, and return it."""
-        from noregret.optimizer import Optimizer, OptimizerConfig
-        from noregret.tune.function import FIRST_FAILURES, Memory, Plan, TuningResult
-        from noregret.tune.learning.suggest import AS_GOOD
+        from noregret.optimizer import checked_goal
+        from noregret.tune.function import maximize, minimize
 
         given = [f"{name!s}={value}" for name, value in self.params.items()] + arguments
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
@@ -98,46 +96,80 @@ class NoRegretSweeper(Sweeper):  # type: ignore[misc]
         fixed = [str(its.input_line) for its in overrides.values() if not its.is_sweep_override()]
         if not space:
             raise ValueError("a sweep needs a range, such as 'x=interval(0,1)' or 'kind=choice(a,b)'")
-        plan = Plan(self.evaluations, None, self.stop, self.confirm)
-        config = OptimizerConfig(as_good=AS_GOOD if self.confirm else 0.0)
-        optimizer = Optimizer(space, goal=self.goal, rng=self.seed, calibration=config)
         folder = Path(self.config.hydra.sweep.dir)
         folder.mkdir(parents=True, exist_ok=True)
         OmegaConf.save(self.config, folder / "multirun.yaml")
-        trials, values, failures = Memory(optimizer, plan), 0, 0
-        try:
-            while not trials.is_over:
-                first, asked = trials.made, [trials.next() for _ in range(self.workers)]
-                batch = [trial for trial in asked if trial is not None]
-                jobs = [[*_words(trial.params), *fixed] for trial in batch]
-                self.validate_batch_is_legal(jobs)
-                for trial, job in zip(batch, self.launcher.launch(jobs, first) if jobs else (), strict=True):
-                    outcome = _outcome(job)
-                    trials.tell(trial, outcome)
-                    if outcome.error is None:
-                        values += 1
-                        continue
-                    failures += 1
-                    LOG.warning("job %d failed: %s", trial.id, outcome.error)
-                    if not values and failures >= min(FIRST_FAILURES, self.evaluations):
-                        raise outcome.error
-        except KeyboardInterrupt:
-            if not values:
-                raise
-            plan.stopped = "interrupted"
-        found = TuningResult(optimizer, plan.stopped)
+        found = {"minimize": minimize, "maximize": maximize}[checked_goal(self.goal)](
+            self._app,
+            space,
+            evaluations=self.evaluations,
+            workers=Batch(self, fixed),
+            stop=self.stop,
+            confirm=self.confirm,
+            callbacks=[_warn],
+            progress=False,
+            rng=self.seed,
+        )
+        failures = sum(trial.state == "failed" for trial in found.optimizer.trials)
         best, words = found.best, _words(found.params)
         result = {
             "name": "noregret",
             "best_params": {its.key_or_group: its.value() for its in parser.parse_overrides(words)},
             "best_value": best.estimate,
             **{name: getattr(best, name) for name in ("lower", "upper", "level")},
-            "evaluations": values + failures,
+            "evaluations": sum(trial.is_finished for trial in found.optimizer.trials),
             "failed": failures,
         }
         OmegaConf.save(OmegaConf.create(result), folder / RESULTS)
         LOG.info("%s\nits overrides: %s", found, shlex.join(words))
         return result
+
+    def _app(self, **params: Any) -> Any:
+        """Value of a setting: a batch of them is measured by the launcher, so this is not called."""
+        raise AssertionError
+
+
+class Batch(Executor):
+    """Executor whose calls are jobs of the launcher of a sweep, started together."""
+
+    def __init__(self, sweeper: NoRegretSweeper, fixed: list[str]) -> None:
+        self._sweeper, self._fixed, self._max_workers = sweeper, fixed, sweeper.workers
+        self._begun: list[tuple[list[str], Future[Any]]] = []
+        self._made = 0
+
+    def submit(self, f: Any, /, *args: Any, **params: Any) -> Future[Any]:
+        """The value of a job that `launch` starts."""
+        future: Future[Any] = Future()
+        self._begun.append(([*_words(params), *self._fixed], future))
+        return future
+
+    def launch(self) -> None:
+        """Start the jobs, and wait for their ends."""
+        begun, self._begun = self._begun, []
+        jobs = [job for job, _ in begun]
+        self._sweeper.validate_batch_is_legal(jobs)
+        returned = self._sweeper.launcher.launch(jobs, self._made) if jobs else ()
+        self._made += len(jobs)
+        for (_, future), job in zip(begun, returned, strict=True):
+            try:
+                future.set_result(_value(job.return_value))
+            except Exception as error:
+                future.set_exception(error)
+
+
+def _value(returned: Any) -> Any:
+    """The dict or number that the app has returned."""
+    from noregret.optimizer import checked_value
+
+    try:
+        return returned if isinstance(returned, Mapping) else checked_value(returned)
+    except ValueError:
+        raise ValueError(f"the app must return a finite number, got {returned!r}") from None
+
+
+def _warn(optimizer: Any, trial: "Trial", value: Any) -> None:
+    if trial.failure:
+        LOG.warning("job %d failed: %s", trial.number, trial.failure)
 
 
 def parameter(override: Override) -> "Float | Int | Choice":
@@ -166,19 +198,3 @@ def parameter(override: Override) -> "Float | Int | Choice":
 
 def _words(params: Mapping[str, Any]) -> list[str]:
     return [f"{name}={value}" for name, value in params.items()]
-
-
-def _outcome(job: JobReturn) -> "Outcome":
-    """Outcome of a job: its value, or an error."""
-    from noregret.optimizer import checked_value
-    from noregret.tune.function import Outcome
-
-    try:
-        returned = job.return_value
-    except Exception as error:
-        return Outcome(None, None, error, 0.0)
-    try:
-        return Outcome(checked_value(returned), None, None, 0.0)
-    except ValueError:
-        why = ValueError(f"the app must return a finite number, got {returned!r}")
-        return Outcome(None, None, why, 0.0)

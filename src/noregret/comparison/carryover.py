@@ -16,15 +16,10 @@ LEVEL = 0.01
 def carry_over(values: Floats, first: Ints) -> float | None:
     """Mean effect on a run of coming after B and not after A, None if no effect is shown.
 
-    The first run of a pair comes after A or B by a coin that is independent of the pair. The difference between the
-    first run and the second one is compared by its ranks, among pairs that begin with the same option (van Elteren).
-
-    Parameters
-    ----------
-    values : array (pairs, 2)
-        Values of A and B in each pair, in the order of the pairs.
-    first : array (pairs,)
-        Option that was run first in each pair.
+    ``values`` (pairs, 2) are those of A and B in each pair, in the order of the pairs, and ``first`` (pairs,) is the
+    option that was run first. The first run of a pair comes after A or B by a coin that is independent of the pair. The
+    difference between the first run and the second one is compared by its ranks, among pairs that begin with the same
+    option (van Elteren).
     """
     total = variance = 0.0
     effects, sizes = [], []

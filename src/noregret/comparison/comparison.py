@@ -67,8 +67,8 @@ class Quantity(NamedTuple):
     """The number that a comparison estimates from the differences within pairs of runs."""
 
     name: Literal["median change", "difference of means", "mean change"]
-    sequence: Callable[[Floats, float], tuple[float, float, float]]
-    """Estimate and interval at a confidence, valid at all numbers of pairs together."""
+    sequence: Callable[..., tuple[float, float, float]]
+    """Estimate and interval of values at a ``confidence``, valid at all numbers of pairs together."""
     failed: float
     """Value of a failed run: beyond all others, the worse bound, or MISSING."""
     is_relative: bool
@@ -174,7 +174,8 @@ class Comparison:
             now = sorted(self._waiting)
             raise ValueError(f"option must be one of those to run now, {now}, got {option}: ask() returns the next one")
         number = FAILED if value is None else self._checked(option, value)
-        if isinstance(value, bool | np.bool_) and self.spread is self.bounds is None and not self._has_values:
+        has_values = np.isfinite(self._values).any() or np.isfinite(self._block).any()
+        if isinstance(value, bool | np.bool_) and self.spread is self.bounds is None and not has_values:
             self.bounds = 0.0, 1.0
         if len(self._first) == len(self._values):
             self._first.append(option)
@@ -209,10 +210,6 @@ class Comparison:
         return tuple(self._waiting)
 
     @property
-    def _has_values(self) -> bool:
-        return bool(np.isfinite(self._values).any() or np.isfinite(self._block).any())
-
-    @property
     def old_left(self) -> int:
         """Number of values of `tell_old` that have not been paired yet."""
         return len(self._old)
@@ -244,7 +241,7 @@ class Comparison:
         """
         is_relative = not bool((self._values <= 0).any())
         if self.spread is not None:
-            mean = partial(_mean_of_changes, spread=self.spread)
+            mean = partial(catoni_sequence, spread=self.spread)
             return Quantity("mean change", mean, MISSING, is_relative, 1 - FAILURE_SHARE)
         known = np.isfinite(self._values)
         are_bits = ((self._values == 0) | (self._values == 1) | ~known).all(axis=1)
@@ -253,7 +250,8 @@ class Comparison:
         is_guessed = self.bounds is None and bool(are_bits[: complete[0] + 1 if complete.size else None].all())
         low, high = self.bounds or (0.0, 1.0)
         if self.bounds or is_share:
-            means, worst = partial(_difference_of_means, size=high - low), high if self.goal == "minimize" else low
+            means = partial(bounded_sequence, low=low - high, high=high - low)
+            worst = high if self.goal == "minimize" else low
             is_share &= (low, high) == (0, 1)
             return Quantity("difference of means", means, worst, False, 0.5 if is_guessed else 1.0, is_share)
         worst = math.inf if self.goal == "minimize" else -math.inf
@@ -394,7 +392,7 @@ class Comparison:
             return PairSummary(Change(0.0, 0.0, 0.0), False, (0, 0))
         quantity, differences = self._quantity, self._differences(option, against)
         confidence = 1 - quantity.risk * (1 - self.confidence) / math.comb(self.options, 2)
-        estimate, lower, upper = quantity.sequence(differences, confidence)
+        estimate, lower, upper = quantity.sequence(differences, confidence=confidence)
         if tick := self._tick(option, against):
             lower = lower - tick if lower <= 0 else max(lower - tick, min(lower, POSITIVE))
             upper = upper + tick if upper >= 0 else min(upper + tick, max(upper, -POSITIVE))
@@ -560,14 +558,6 @@ def versus(
             option = comparison.ask()
             comparison.tell(option, measures[option]())
     return comparison
-
-
-def _difference_of_means(differences: Floats, confidence: float, size: float) -> tuple[float, float, float]:
-    return bounded_sequence(differences, -size, size, confidence)
-
-
-def _mean_of_changes(differences: Floats, confidence: float, spread: float) -> tuple[float, float, float]:
-    return catoni_sequence(differences, spread, confidence)
 
 
 def _bounds(given: Any) -> tuple[float, float]:

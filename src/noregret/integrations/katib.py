@@ -102,10 +102,7 @@ def _take_in(optimizer: Optimizer, columns: dict[str, Column], trial: Any, metri
         optimizer.fail(params)
     elif trial.status.condition in MEASURED:
         value = _value(trial.status.observation, metric)
-        if math.isfinite(value):
-            optimizer.tell(params, value)
-        else:
-            optimizer.fail(params)
+        optimizer.tell(params, value) if math.isfinite(value) else optimizer.fail(params)
 
 
 def _value(observation: Any, metric: str) -> float:

@@ -10,6 +10,7 @@ all of them, with an interval. Every configuration is measured once, see `NoRegr
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -54,10 +55,8 @@ class NoRegretStrategy:
         table = [dict(zip(free, row, strict=True)) for row in zip(*map(columns.__getitem__, free), strict=True)]
         self.optimizer = Optimizer(table, goal="maximize" if is_maximised else "minimize", rng=tuning_options.seed)
 
-        measure, rng = (
-            CostFunc(searchspace, tuning_options, runner, snap=False),
-            np.random.default_rng(tuning_options.seed),
-        )
+        rng = np.random.default_rng(tuning_options.seed)
+        measure = CostFunc(searchspace, tuning_options, runner, snap=False)
         unmeasured, is_over = dict.fromkeys(searchspace.list), False
         while unmeasured and not is_over:
             asked = self._fixed | self.optimizer.ask().params
@@ -73,15 +72,9 @@ class NoRegretStrategy:
                 is_over = True
             for result in measure.results[known:]:
                 params = {name: value for name, value in zip(columns, config, strict=True) if name in free}
-                self._tell(params, result, tuning_options.objective[0])
+                value = math.nan if "__error__" in result else result[tuning_options.objective[0]]
+                self.optimizer.tell(params, float(value)) if np.isfinite(value) else self.optimizer.fail(params)
         return list(measure.results)
-
-    def _tell(self, params: dict[str, Any], result: dict[str, Any], objective: str) -> None:
-        assert self.optimizer is not None
-        if "__error__" in result or not np.isfinite(result[objective]):
-            self.optimizer.fail(params)
-        else:
-            self.optimizer.tell(params, float(result[objective]))
 
     def best(self) -> Estimate:
         """The recommended configuration with its estimate and interval, by all results of the last run."""

@@ -33,9 +33,23 @@ from optuna.trial import FrozenTrial, TrialState
 
 from noregret.belief.posterior import HUGE
 from noregret.integrations.distributions import Parameter
-from noregret.integrations.replay import Replay, is_hopeless
 from noregret.integrations.structure import Column, Columns, Structure, params_of, too_many
-from noregret.optimizer import MOST_OPTIONS, Fidelity, Goal, Int, JointEstimate, Observation, Optimizer, axis_of
+from noregret.optimizer import (
+    MOST_OPTIONS,
+    VALUE,
+    Constraint,
+    Fidelity,
+    Goal,
+    Int,
+    JointEstimate,
+    Measures,
+    Optimizer,
+    Reading,
+    Replay,
+    Trial,
+    axis_of,
+    is_hopeless,
+)
 
 RECENT = 100
 """Number of last trials among which a pending one is expected to finish; older pending ones are taken for lost."""
@@ -218,11 +232,12 @@ class NoRegretPruner(BasePruner):
         params = params_of(columns, trial)
         if not columns or params is None:
             return False
-        about: Any = columns, goals_of(study), (), levels
+        about: tuple[Columns, dict[str, Goal], tuple[str, ...], Levels] = columns, goals_of(study), (), levels
         if self._learner is None or self._learner.about != about:
-            self._learner = _Learner(columns, goals_of(study), (), levels, seed=0)
-        reports = [(levels.reached(step)[levels.name], value) for step, value in _reports(trial)]
-        return is_hopeless(self._learner(trials), params, levels.fidelity.highest, reports)
+            self._learner = _Learner(*about, 0)
+        reports = [Reading(value, step=levels.reached(step)[levels.name]) for step, value in _reports(trial)]
+        mine = Trial(trial.number, params, fidelity=levels.fidelity.highest)
+        return is_hopeless(self._learner(trials), mine, reports)
 
 
 @dataclass(frozen=True)
@@ -282,59 +297,46 @@ class _Learner:
     """Tells an optimizer the trials of a study that have these columns, and caches the finished ones."""
 
     def __init__(
-        self,
-        columns: Columns,
-        goals: dict[str, Goal],
-        constraints: tuple[str, ...],
-        levels: Levels | None,
-        seed: int,
+        self, columns: Columns, goals: dict[str, Goal], constraints: tuple[str, ...], levels: Levels | None, seed: int
     ) -> None:
-        self.columns, self.about, self._constraints = columns, (columns, goals, constraints, levels), constraints
+        self.columns, self.about = columns, (columns, goals, constraints, levels)
         self._names = list(goals) if len(goals) > 1 else []
         self._levels = levels
         more: dict[str, Any] = {} if levels is None else {"fidelity": levels.fidelity.product.parameters}
-        space, bounds = (
-            {label: columns[label].parameter for label in sorted(columns)},
-            dict.fromkeys(constraints, ("<=", 0.0)),
-        )
         more |= {"goals": goals} if self._names else {}
-        goal = None if self._names else next(iter(goals.values()))
-        self._replay = Replay(space, goal, seed, constraints=bounds, **more)
-        self._finished: dict[int, tuple[FrozenTrial, list[Observation]]] = {}
+        space = {label: columns[label].parameter for label in sorted(columns)}
+        bounds, goal = dict.fromkeys(constraints, Constraint("<=", 0.0)), next(iter(goals.values()))
+        self._keys = Measures(goals if self._names else {VALUE: goal}, bounds).limited
+        self._replay = Replay(space, None if self._names else goal, seed, constraints=bounds, **more)
+        self._finished: dict[int, tuple[FrozenTrial, Trial | None]] = {}
 
     def __call__(self, trials: Sequence[FrozenTrial]) -> Optimizer:
         """The optimizer that knows all these trials."""
         under_way = [trial for trial in trials if not trial.state.is_finished()]
         oldest = next((trial.number for trial in under_way if trial.number >= len(trials) - RECENT), len(trials) + 1)
-        told = [
-            (trial.number, answer) for trial in trials if trial.state.is_finished() for answer in self._answer(trial)
-        ]
-        settled = sum(number < oldest for number, _ in told)
-        pending = [params for trial in under_way if (params := self._params(trial)) is not None]
-        return self._replay([answer for _, answer in told], pending, settled)
+        told = [its for trial in trials if trial.state.is_finished() and (its := self._answer(trial)) is not None]
+        settled = sum(trial.number < oldest for trial in told)
+        pending = [Trial(trial.number, params) for trial in under_way if (params := self._params(trial)) is not None]
+        return self._replay(told, pending, settled)
 
-    def _answer(self, trial: FrozenTrial) -> list[Observation]:
-        """Answer of a finished trial, none if it lacks a column; finished trials do not change."""
-        known, answer = self._finished.get(trial.number, (None, []))
+    def _answer(self, trial: FrozenTrial) -> Trial | None:
+        """A finished trial as ours, None if it lacks a column; finished trials do not change."""
+        known, answer = self._finished.get(trial.number, (None, None))
         if known is not trial:
-            params = self._params(trial)
-            values = values_of(trial, self._names or ("value",))
-            value = next(iter(values.values()), None)
+            params, values = self._params(trial), values_of(trial, self._names or (VALUE,))
+            limited = {self._keys[name]: number for name, number in constraints_of(trial).items() if name in self._keys}
+            numbers = {**values, **limited}
+            readings = {name: (Reading(number),) for name, number in numbers.items()}
             level = self._levels and self._levels.of(trial)
-            told: dict[str, Any] = {"fidelity": level, "values": values if self._names else {}}
-            answer = [] if params is None else [Observation(params, value, None, self._told(trial), **told)]
+            outcome: dict[str, Any] = {"state": "done" if values else "failed", "fidelity": level, "readings": readings}
+            answer = None if params is None else Trial(trial.number, params, **outcome)
             self._finished[trial.number] = trial, answer
         return answer
 
     @property
     def known(self) -> int:
         """Number of finished trials that the optimizer knows."""
-        return sum(len(answer) for _, answer in self._finished.values())
-
-    def _told(self, trial: FrozenTrial) -> dict[str, float | None]:
-        """The number of each constraint, None where none is stored."""
-        stored = constraints_of(trial)
-        return {name: stored.get(name) for name in self._constraints}
+        return sum(answer is not None for _, answer in self._finished.values())
 
     def _params(self, trial: FrozenTrial) -> dict[str, Any] | None:
         return None if trial.state == TrialState.WAITING else params_of(self.columns, trial)
@@ -374,11 +376,10 @@ def _asking(study: Study, trial: FrozenTrial) -> int:
 def constraints_of(trial: FrozenTrial) -> dict[str, float]:
     """The constraints that are stored with a trial, by name; 0 or less is feasible."""
     stored = trial.system_attrs.get(_CONSTRAINTS_KEY) or ()
-    named = {
-        key.partition(":")[2]: its for key, its in trial.system_attrs.items() if key.startswith(f"{_CONSTRAINTS_KEY}:")
-    }
+    start = f"{_CONSTRAINTS_KEY}:"
+    named = {key.removeprefix(start): its for key, its in trial.system_attrs.items() if key.startswith(start)}
     numbers = {str(i): number for i, number in enumerate(stored)} | named
-    return {name: float(min(max(number, -HUGE), HUGE)) for name, number in numbers.items()}
+    return {name: float(min(max(number, -HUGE), HUGE)) for name, number in numbers.items() if number == number}
 
 
 def values_of(trial: FrozenTrial, names: Sequence[str]) -> dict[str, float]:

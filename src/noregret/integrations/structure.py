@@ -12,7 +12,7 @@ A parameter with unexplained trials is left out of the structure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
@@ -27,6 +27,8 @@ MOST_DECIDING = 100
 """Largest number of values of an Int in a condition: with more, any two trials have different ones."""
 
 When = Mapping[str, tuple[Any, ...]]
+Profile = Mapping[str, Any]
+"""Label of each column of a trial, and its value if it can be in a condition."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,7 @@ class Structure:
     def _begin(self) -> None:
         self._seen: dict[int, FrozenTrial] = {}
         self._ranges: dict[str, list[BaseDistribution]] = {}  # of each name, in the order of appearance
-        self._profiles: dict[
-            tuple[Any, ...], dict[str, Any]
-        ] = {}  # params of distinct trials, with values that can be in a condition
+        self._profiles: dict[tuple[Any, ...], Profile] = {}  # of distinct trials
         self._patterns: set[frozenset[str]] = set()  # the labels that trials had together
         self._found: Columns | None = {}
 
@@ -105,22 +105,18 @@ class Structure:
             return self._found
 
     def _take(self, trial: FrozenTrial) -> None:
-        self._seen[trial.number] = trial
-        profile = dict(sorted(self._profile(trial)))
-        pattern = frozenset(profile)
-        is_new = self._profiles.setdefault(tuple(profile.items()), profile) is profile
-        if pattern not in self._patterns or (is_new and len(self._patterns) > 1):
-            self._found = None
-        self._patterns.add(pattern)
-
-    def _profile(self, trial: FrozenTrial) -> Iterable[tuple[str, Any]]:
-        """Label of each column of a trial, and its value if it can be in a condition."""
+        self._seen[trial.number], values = trial, dict[str, Any]()
         for name, distribution in trial.distributions.items():
             ranges = self._ranges.setdefault(name, [])
             if distribution not in ranges:
                 ranges.append(distribution)
             value = Parameter(distribution).ours(trial.params[name]) if may_decide(distribution) else None
-            yield _label(name, ranges.index(distribution)), value
+            values[_label(name, ranges.index(distribution))] = value
+        profile, pattern = dict(sorted(values.items())), frozenset(values)
+        is_new = self._profiles.setdefault(tuple(profile.items()), profile) is profile
+        if pattern not in self._patterns or (is_new and len(self._patterns) > 1):
+            self._found = None
+        self._patterns.add(pattern)
 
     def _columns(self) -> Columns:
         """All columns there are, without conditions."""
@@ -149,15 +145,10 @@ def may_decide(distribution: BaseDistribution) -> bool:
     return 1 < axis_of(Parameter(distribution).parameter).count <= most
 
 
-def explained(columns: Columns, profiles: Sequence[Mapping[str, Any]]) -> Columns:
-    """Columns with their conditions, for all that are explained.
+def explained(columns: Columns, profiles: Sequence[Profile]) -> Columns:
+    """Columns, which have no conditions yet, with the conditions that explain the profiles of distinct trials.
 
-    Parameters
-    ----------
-    columns : dict from labels to Column
-        Without conditions.
-    profiles : sequence of dict
-        Of distinct trials: the label of each column, and its value if it can be in a condition.
+    Columns that nothing explains are left out.
     """
     presence = {label: sum(label in profile for profile in profiles) for label in columns}
     found: Columns = {}
@@ -169,7 +160,7 @@ def explained(columns: Columns, profiles: Sequence[Mapping[str, Any]]) -> Column
     return found
 
 
-def condition(label: str, above: Columns, profiles: Sequence[Mapping[str, Any]]) -> When | None:
+def condition(label: str, above: Columns, profiles: Sequence[Profile]) -> When | None:
     """Values of other columns with which, and only with which, this one is present; None if there are none."""
     present = [profile for profile in profiles if label in profile]
     absent = [profile for profile in profiles if label not in profile]
@@ -185,9 +176,7 @@ def condition(label: str, above: Columns, profiles: Sequence[Mapping[str, Any]])
     return when
 
 
-def _allowed(
-    label: str, column: Column, present: Sequence[Mapping[str, Any]], absent: Sequence[Mapping[str, Any]]
-) -> tuple[Any, ...]:
+def _allowed(label: str, column: Column, present: Sequence[Profile], absent: Sequence[Profile]) -> tuple[Any, ...]:
     """Values of a column with which another one was present, or that are nearer to those than to the others."""
     with_it = {profile[label] for profile in present}
     without = {profile[label] for profile in absent if label in profile} - with_it

@@ -11,6 +11,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from queue import SimpleQueue
 from threading import Event, Thread
@@ -18,7 +19,7 @@ from time import time
 from typing import Any, Literal, Protocol, Self
 
 from noregret.extra import extra
-from noregret.optimizer import Estimate, Optimizer, Product, Table, Trial
+from noregret.optimizer import VALUE, Estimate, Measures, Optimizer, Product, Table, Trial
 
 LOG = logging.getLogger("noregret")
 FINISH_SECONDS = 60.0
@@ -29,32 +30,42 @@ TEXT, BATCH = 500, 100
 """Longest text of a param of MLflow, in characters, and most params in one of its requests; servers refuse more."""
 
 
+Facts = Mapping[str, Any]
+"""Params, or other things that are known, by name."""
+Numbers = Mapping[str, float]
+
+
 class Writer(Protocol):
     """A place that trials are written to. Its methods are called in a thread of their own, one after another."""
 
-    def start(self, name: str, study: Mapping[str, Any]) -> None:
+    def start(self, name: str, study: Facts) -> None:
         """Begin a run. ``study`` describes what is tuned: goal, parameters, baseline."""
         ...
 
-    def trial(
-        self, number: int, params: Mapping[str, Any], values: Mapping[str, float], best: Mapping[str, float]
-    ) -> None:
+    def trial(self, number: int, params: Facts, values: Numbers, best: Numbers) -> None:
         """Write a trial.
 
         Parameters
         ----------
         number : int
         params : mapping
+            Also ``failure`` (the reason), ``bound.NAME`` and ``context.NAME``, where they are text.
         values : mapping
-            ``value``, or ``value/NAME`` of each of several objectives, and ``constraint/NAME``; empty for a failure.
+            ``value``, or ``value/NAME`` of each of several objectives, ``constraint/NAME``, ``cost``, ``measure/NAME``
+            of tracked numbers, ``noise/NAME``, ``seconds``, ``context/NAME`` and ``fidelity/NAME``; of a failure what
+            there is, without a value.
         best : mapping
             ``best/estimate``, ``best/lower`` and ``best/upper`` of the setting that is recommended now, if known.
         """
         ...
 
-    def finish(self, params: Mapping[str, Any], best: Mapping[str, float], has_failed: bool) -> None:
+    def finish(self, params: Facts, best: Numbers, has_failed: bool) -> None:
         """Write the recommended setting, if there is one, and end the run."""
         ...
+
+
+KINDS = {"objective": "value", "constraint": "constraint", "cost": "cost", "tracked": "measure"}
+"""Beginning of the name of a number of a trial, by its role."""
 
 
 class Tracker:
@@ -80,14 +91,14 @@ class Tracker:
     ...     def start(self, name, study):
     ...         print(name, study["goal"], study["space.x"])
     ...     def trial(self, number, params, values, best):
-    ...         print(number, params, values)
+    ...         print(number, params, values["value"])
     ...     def finish(self, params, best, has_failed):
     ...         print("best", params)
     >>> tracker = Tracker("paper", Printer)
     >>> result = minimize(lambda x: x, {"x": Float(0, 1, step=0.5)}, evaluations=2, rng=0, callbacks=[tracker])
     noregret minimize Float(low=0, high=1, log=False, step=0.5)
-    0 {'x': 0.5} {'value': 0.5}
-    1 {'x': 0.0} {'value': 0.0}
+    0 {'x': 0.5} 0.5
+    1 {'x': 0.0} 0.0
     best {'x': 0.0}
     """
 
@@ -100,17 +111,18 @@ class Tracker:
         self._last: tuple[Optimizer, Any] | None = None
         """Optimizer and context of the last trial."""
 
-    def __call__(self, optimizer: Optimizer, trial: Trial, value: float | None) -> None:
-        """Write a trial whose outcome the optimizer knows; the value is None for a failure."""
+    def __call__(self, optimizer: Optimizer, trial: Trial, value: Any = None) -> None:
+        """Write a trial whose outcome the optimizer knows."""
         if self._jobs is None:
             self.start(self._name, described(optimizer))
         if not self._ended.is_set():
             self._last = optimizer, trial.context
-            best, key = recommended(optimizer, trial.context), optimizer.space.key
-            same = (its for its in reversed(optimizer.answers) if its.value == value)
-            told = next((its for its in same if key(its.params) == key(trial.params)), None)
-            values = measured(value, told.values, told.constraints) if told else measured(value, {}, {})
-            self.log(trial.id, trial.params, values, best)
+            known = (its for its in optimizer.trials if its.number == trial.number)
+            told = trial if trial.is_finished else next(known, None)
+            if told is None:
+                readings = {} if value is None else optimizer.measures.readings(value)
+                told = replace(trial, state="done" if readings else "failed", readings=readings)
+            self.log(told, optimizer.measures, recommended(optimizer, trial.context))
 
     def __enter__(self) -> Self:
         return self
@@ -118,16 +130,17 @@ class Tracker:
     def __exit__(self, error: type[BaseException] | None, *more: object) -> None:
         self.finish(recommended(*self._last) if self._last else None, error is not None)
 
-    def start(self, name: str, study: Mapping[str, Any]) -> None:
+    def start(self, name: str, study: Facts) -> None:
         """Begin a run with a description of the study."""
         self._jobs, self._ended = SimpleQueue(), Event()
         Thread(target=self._work, args=(self._writer, self._jobs, self._ended), daemon=True).start()
         self._jobs.put(("start", (name, study)))
 
-    def log(self, number: int, params: Any, values: Mapping[str, float | None], best: Estimate | None) -> None:
+    def log(self, trial: Trial, measures: Measures, best: Estimate | None) -> None:
         """Write a trial, with the recommendation at that time; see `Writer.trial`."""
         if self._jobs is not None and not self._ended.is_set():
-            self._jobs.put(("trial", (number, _named(params), _finite(values), _numbers(best))))
+            values = _finite(measured(trial, measures))
+            self._jobs.put(("trial", (trial.number, _named(trial.params) | _facts(trial), values, _numbers(best))))
 
     def finish(self, best: Estimate | None, has_failed: bool = False) -> None:
         """End the run, if there is one, with the recommendation; wait until it is written, a minute at most."""
@@ -173,7 +186,7 @@ def described(optimizer: Optimizer) -> dict[str, Any]:
 
 def recommended(optimizer: Optimizer, context: Any = None) -> Estimate | None:
     """The recommended setting; None before the first value, and with several objectives."""
-    is_known = any(answer.value is not None and answer.bound is None for answer in optimizer.answers)
+    is_known = any(map(optimizer.measures.has_value, optimizer.trials))
     return None if optimizer.goals or not is_known else optimizer.best(context)
 
 
@@ -182,14 +195,33 @@ def _finite(numbers: Mapping[str, float | None]) -> dict[str, float]:
     return {name: float(number) for name, number in numbers.items() if number is not None and math.isfinite(number)}
 
 
-def measured(
-    value: float | None, values: Mapping[str, float | None], constraints: Mapping[str, float | None]
-) -> dict[str, float | None]:
-    """Value, or those of several objectives, and constraints of a trial, for `Writer.trial`; empty for a failure."""
-    if value is None:
-        return {}
-    found: dict[str, float | None] = {f"value/{name}": its for name, its in values.items()} or {"value": value}
-    return {**found, **{f"constraint/{name}": its for name, its in constraints.items()}}
+def measured(trial: Trial, measures: Measures) -> dict[str, float | None]:
+    """Numbers of a trial by name, for `Writer.trial`."""
+    found: dict[str, Any] = {}
+    for name in trial.readings:
+        its, reading = measures.get(name), trial.reading(name)
+        role = "tracked" if its is None else its.role
+        shown = f"{KINDS[role]}/{its.name if its else name}"
+        is_plain = role == "cost" or (name == VALUE and measures.is_single)
+        found[KINDS[role] if is_plain else shown] = reading and reading.value
+        found[f"noise/{name}"] = reading and reading.noise
+    found |= {f"context/{name}": given for name, given in (trial.context or {}).items()}
+    found |= {f"fidelity/{name}": given for name, given in (trial.fidelity or {}).items()}
+    found["seconds"] = trial.seconds
+    return {n: its for n, its in found.items() if isinstance(its, int | float) and not isinstance(its, bool)}
+
+
+def _facts(trial: Trial) -> dict[str, str]:
+    """Facts about a trial that are text: why it failed, in which direction its numbers are bounds, its context."""
+    read = {name: trial.reading(name) for name in trial.readings}
+    bounds = {f"bound.{name}": its.bound for name, its in read.items() if its is not None and its.bound}
+    context = {f"context.{name}": given for name, given in (trial.context or {}).items() if isinstance(given, str)}
+    return {**bounds, **context, **({"failure": trial.failure} if trial.failure else {})}
+
+
+def has_value(values: Mapping[str, float]) -> bool:
+    """Return True if the numbers of a trial have a value: it did not fail."""
+    return any(name == VALUE or name.startswith(f"{VALUE}/") for name in values)
 
 
 def _named(params: Any) -> dict[str, Any]:
@@ -225,19 +257,17 @@ class _MLflow:
         found = self._client.get_experiment_by_name(experiment)
         self._experiment = found.experiment_id if found else self._client.create_experiment(experiment)
 
-    def start(self, name: str, study: Mapping[str, Any]) -> None:
+    def start(self, name: str, study: Facts) -> None:
         self._run = self._begin(name)
         self._write(self._run, study, {}, 0)
 
-    def trial(
-        self, number: int, params: Mapping[str, Any], values: Mapping[str, float], best: Mapping[str, float]
-    ) -> None:
+    def trial(self, number: int, params: Facts, values: Numbers, best: Numbers) -> None:
         nested = self._begin(f"trial {number}", {"mlflow.parentRunId": self._run})
         self._write(nested, params, values, number)
-        self._client.set_terminated(nested, "FINISHED" if values else "FAILED")
+        self._client.set_terminated(nested, "FINISHED" if has_value(values) else "FAILED")
         self._write(self._run, {}, {**values, **best}, number)
 
-    def finish(self, params: Mapping[str, Any], best: Mapping[str, float], has_failed: bool) -> None:
+    def finish(self, params: Facts, best: Numbers, has_failed: bool) -> None:
         numbers = {f"recommended/{name.partition('/')[2]}": number for name, number in best.items()}
         self._write(self._run, {f"recommended.{name}": value for name, value in params.items()}, numbers, 0)
         self._client.set_terminated(self._run, "FAILED" if has_failed else "FINISHED")
@@ -281,12 +311,10 @@ class _TensorBoard:
     def __init__(self, package: Any, folder: str) -> None:
         self._events = package.SummaryWriter(folder)
 
-    def start(self, name: str, study: Mapping[str, Any]) -> None:
+    def start(self, name: str, study: Facts) -> None:
         self._events.add_text(name, _markdown(study), 0)
 
-    def trial(
-        self, number: int, params: Mapping[str, Any], values: Mapping[str, float], best: Mapping[str, float]
-    ) -> None:
+    def trial(self, number: int, params: Facts, values: Numbers, best: Numbers) -> None:
         for tag, value in {**values, **best}.items():
             self._events.add_scalar(tag, value, number)
         shown = {its: given if isinstance(given, bool | int | float) else str(given) for its, given in params.items()}
@@ -296,7 +324,7 @@ class _TensorBoard:
         self._events.add_hparams(shown, dict(values), f"trial_{number}", number)
         self._events.flush()
 
-    def finish(self, params: Mapping[str, Any], best: Mapping[str, float], has_failed: bool) -> None:
+    def finish(self, params: Facts, best: Numbers, has_failed: bool) -> None:
         if params:
             self._events.add_text("recommended", _markdown({**params, **best}), 0)
         self._events.close()
@@ -340,16 +368,14 @@ class _Wandb:
             project=project, mode=mode, dir=folder, reinit="create_new", settings=settings, **more
         )
 
-    def start(self, name: str, study: Mapping[str, Any]) -> None:
+    def start(self, name: str, study: Facts) -> None:
         self._run = self._begin(name=name, config=dict(study))
         self._run.define_metric("*", step_metric="trial")
 
-    def trial(
-        self, number: int, params: Mapping[str, Any], values: Mapping[str, float], best: Mapping[str, float]
-    ) -> None:
+    def trial(self, number: int, params: Facts, values: Numbers, best: Numbers) -> None:
         named = {f"params/{name}": value for name, value in params.items()}
-        self._run.log({"trial": number, "failed": not values, **named, **values, **best})
+        self._run.log({"trial": number, "failed": not has_value(values), **named, **values, **best})
 
-    def finish(self, params: Mapping[str, Any], best: Mapping[str, float], has_failed: bool) -> None:
+    def finish(self, params: Facts, best: Numbers, has_failed: bool) -> None:
         self._run.summary.update({f"recommended/{name}": value for name, value in params.items()} | dict(best))
         self._run.finish(exit_code=int(has_failed))

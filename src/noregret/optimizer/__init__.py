@@ -1,7 +1,7 @@
 """THE OPTIMIZER: good results when the constants of a problem are unknown.
 
-Everything outside of this folder imports from ``noregret.optimizer``, and nothing deeper. The parameters come at once;
-the other names of `noregret.optimizer.names` are imported when the first of them is used, because they need SciPy.
+Everything outside of this folder imports from ``noregret.optimizer``, and nothing deeper. Parameters, trials and
+measures come at once; the other names of `noregret.optimizer.names` when the first of them is used: they need SciPy.
 
 ================  ================================================================================================
 `space`           describes: parameters, conditions, tables and contexts, as points of the unit cube
@@ -9,9 +9,12 @@ the other names of `noregret.optimizer.names` are imported when the first of the
 `questions`       asks: opening, exploring by regret balancing, rechecking, improving
 `answers`         says: estimate, gain, certificate (intervals, gap, stopping rule) and importance
 `config`          `OptimizerConfig`: all steps, each of them replaceable
-`trials`          pending trials and their observations
-`checking`        checks of the numbers that users give
-`show`            data frames and one-line summaries
+`trial`           `Trial` and `Reading`: the one form of a measurement, and its JSON
+`measures`        what a problem says of the names of readings
+`rows`            trials as rows of a table, and back
+`log`             all trials of an optimizer, and their history
+`checking`        checks of what users give
+`standing`        one-line summaries
 `saving`          JSON files of optimizers
 `plots`           pictures with matplotlib
 `optimizer`       `Optimizer`: ask, tell, fail, best, gain, done
@@ -20,7 +23,21 @@ the other names of `noregret.optimizer.names` are imported when the first of the
 
 from typing import TYPE_CHECKING, Any
 
-from noregret.optimizer.space.conditions import in_words as condition_in_words
+from noregret.optimizer.measures import (
+    LARGEST,
+    BadReading,
+    Constraint,
+    Goal,
+    Measure,
+    Measures,
+    checked_bound,
+    checked_constraints,
+    checked_cost,
+    checked_goal,
+    checked_noise,
+    checked_possible,
+    checked_value,
+)
 from noregret.optimizer.space.parameters import (
     EXACT,
     MOST_OPTIONS,
@@ -32,6 +49,25 @@ from noregret.optimizer.space.parameters import (
     checked_when,
     identity,
     is_same_setting,
+)
+from noregret.optimizer.space.space import in_words as condition_in_words
+from noregret.optimizer.trial import (
+    COST,
+    VALUE,
+    Bound,
+    Measurement,
+    Observation,
+    Reading,
+    Readings,
+    State,
+    Trial,
+    corrected,
+    dump,
+    dump_readings,
+    key,
+    load,
+    load_readings,
+    withdrawn,
 )
 
 if TYPE_CHECKING:
@@ -48,15 +84,44 @@ else:
 
 
 __all__ = [
+    "COST",
     "EXACT",
+    "LARGEST",
     "MOST_OPTIONS",
+    "VALUE",
+    "BadReading",
+    "Bound",
     "Choice",
+    "Constraint",
     "Float",
+    "Goal",
     "Int",
+    "Measure",
+    "Measurement",
+    "Measures",
+    "Observation",
     "Parameter",
+    "Reading",
+    "Readings",
+    "State",
+    "Trial",
     "axis_of",
+    "checked_bound",
+    "checked_constraints",
+    "checked_cost",
+    "checked_goal",
+    "checked_noise",
+    "checked_possible",
+    "checked_value",
     "checked_when",
     "condition_in_words",
+    "corrected",
+    "dump",
+    "dump_readings",
     "identity",
     "is_same_setting",
+    "key",
+    "load",
+    "load_readings",
+    "withdrawn",
 ]

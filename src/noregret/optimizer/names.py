@@ -7,33 +7,19 @@ from noregret.optimizer.answers.estimate import Estimate, Gain
 from noregret.optimizer.answers.front import Gains, Hypervolume, JointEstimate
 from noregret.optimizer.answers.importance import Share
 from noregret.optimizer.checking import (
-    LARGEST,
-    Bound,
-    Constraint,
-    Goal,
     StopRule,
     check_apart,
     checked_baseline,
-    checked_bound,
     checked_confidence,
-    checked_constraints,
-    checked_cost,
-    checked_goal,
-    checked_noise,
-    checked_numbers,
-    checked_reading,
     checked_safe,
     checked_safe_level,
-    checked_stop_rule,
     checked_tolerance,
-    checked_value,
     safe_risks,
 )
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.candidates import unexplored_from
 from noregret.optimizer.model.constraints import RECOMMEND
-from noregret.optimizer.model.drift import LONGEST, Drift, checked_drift
-from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.drift import LONGEST, checked_drift
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.model.learning import spread
 from noregret.optimizer.optimizer import Optimizer
@@ -41,72 +27,62 @@ from noregret.optimizer.plots import Plots
 from noregret.optimizer.questions.explore import Explore
 from noregret.optimizer.questions.looks import CheapLooks
 from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBaseline
-from noregret.optimizer.show import GIVEN, Shift, change_in_words
-from noregret.optimizer.space.contexts import Contexts, FixedContext, checked_contexts
-from noregret.optimizer.space.fidelity import Fidelity, checked_fidelity
+from noregret.optimizer.replay import Fits, Remembering, Replay, are_same, is_hopeless, is_same
+from noregret.optimizer.rows import Rows, as_frame, joined
+from noregret.optimizer.space.contexts import Contexts, Fidelity, FixedContext, checked_contexts, checked_fidelity
 from noregret.optimizer.space.space import Product, Space
 from noregret.optimizer.space.table import Table, as_space
-from noregret.optimizer.trials import Measurement, Observation, Trial
+from noregret.optimizer.standing import Shift, change_in_words
 
 __all__ = [
     "FEWEST",
-    "GIVEN",
-    "LARGEST",
     "LEVEL",
     "LONGEST",
     "RECOMMEND",
-    "Bound",
     "Change",
     "CheapLooks",
-    "Constraint",
     "Contexts",
-    "Drift",
     "Estimate",
-    "Evidence",
     "Explore",
     "Fidelity",
+    "Fits",
     "FittedModels",
     "FixedContext",
     "Gain",
     "Gains",
-    "Goal",
     "Hypervolume",
     "Improve",
     "JointEstimate",
-    "Measurement",
-    "Observation",
     "Optimizer",
     "OptimizerConfig",
     "Plots",
     "Product",
     "Recheck",
     "RemeasureBaseline",
+    "Remembering",
+    "Replay",
+    "Rows",
     "Share",
     "Shift",
     "Space",
     "StopRule",
     "Table",
-    "Trial",
+    "are_same",
+    "as_frame",
     "as_space",
     "change_in_words",
     "check_apart",
     "checked_baseline",
-    "checked_bound",
     "checked_confidence",
-    "checked_constraints",
     "checked_contexts",
-    "checked_cost",
     "checked_drift",
     "checked_fidelity",
-    "checked_goal",
-    "checked_noise",
-    "checked_numbers",
-    "checked_reading",
     "checked_safe",
     "checked_safe_level",
-    "checked_stop_rule",
     "checked_tolerance",
-    "checked_value",
+    "is_hopeless",
+    "is_same",
+    "joined",
     "safe_risks",
     "spread",
     "unexplored_from",

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from numbers import Integral
 from threading import RLock
 from typing import Any, TypeVar, cast, overload
@@ -15,56 +15,55 @@ from typing import Any, TypeVar, cast, overload
 import numpy as np
 
 from noregret.belief.numerics.threads import one_thread
-from noregret.belief.posterior import Floats
 from noregret.decision.playing import child, seed_sequence
 from noregret.optimizer.answers.answers import Answers
 from noregret.optimizer.answers.estimate import Estimate, Gain
 from noregret.optimizer.answers.front import FrontAnswers, Gains, Hypervolume, JointEstimate
 from noregret.optimizer.checking import (
-    Goal,
-    Goals,
     StopRule,
     check_apart,
     checked_baseline,
-    checked_bound,
     checked_confidence,
-    checked_constraints,
-    checked_cost,
-    checked_goal,
-    checked_goals,
-    checked_possible,
     checked_safe,
     checked_stop_rule,
     checked_tolerance,
     safe_risks,
 )
 from noregret.optimizer.config import OptimizerConfig
+from noregret.optimizer.log import Log, Run
+from noregret.optimizer.measures import (
+    Goal,
+    Measures,
+    checked_bound,
+    checked_constraints,
+    checked_cost,
+    checked_goal,
+    checked_goals,
+    checked_possible,
+)
 from noregret.optimizer.model.constraints import RECOMMEND, UNKNOWN_FEASIBLE
 from noregret.optimizer.model.costs import CostModel, CurrentCosts, Prices, prices_of
-from noregret.optimizer.model.current import CurrentBelief, Snapshot
+from noregret.optimizer.model.current import Beliefs, Snapshot
 from noregret.optimizer.model.drift import checked_drift
-from noregret.optimizer.model.history import FAILURE, Arrival, History
+from noregret.optimizer.model.history import History
 from noregret.optimizer.model.hypotheses import FittedModels
-from noregret.optimizer.model.objectives import ObjectiveBeliefs
 from noregret.optimizer.plots import Plots
 from noregret.optimizer.questions.balance import Realised
 from noregret.optimizer.questions.grow import Grow
 from noregret.optimizer.questions.objectives import for_objectives
 from noregret.optimizer.questions.questions import Opening, opening
 from noregret.optimizer.questions.state import State, state_of
+from noregret.optimizer.rows import Piece, Rows, as_frame, joined, naming, table_rows
 from noregret.optimizer.saving import read, write
-from noregret.optimizer.show import Frames, Shift, Standing
-from noregret.optimizer.space.contexts import FixedContext, Setting, checked_contexts, with_context
+from noregret.optimizer.space.contexts import FixedContext, checked_contexts, with_context
 from noregret.optimizer.space.parameters import finite
 from noregret.optimizer.space.space import Product, Space
-from noregret.optimizer.space.table import as_space
-from noregret.optimizer.trials import Measurement, Observation, Run, Trial, Trials
+from noregret.optimizer.space.table import Table, as_space
+from noregret.optimizer.standing import Shift, Standing
+from noregret.optimizer.trial import VALUE, Measurement, Observation, Reading, Trial, corrected, withdrawn
 
 REMEMBERED = 1000
 """With drift, the number of last answers that are kept at least; fewer than twice as many are."""
-
-RETOLD = 2**32
-"""Number of the first run that came with a frame: above the number of any trial."""
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -83,7 +82,8 @@ def synchronized(method: Method) -> Method:
 class Optimizer:
     """Finds the best params from noisy measurements, without constants to set.
 
-    Several threads may use one optimizer: their calls are carried out one after another.
+    Several threads may use one optimizer: their calls are carried out one after another. With contexts, methods that
+    take a ``context`` are about that one.
 
     Parameters
     ----------
@@ -163,7 +163,6 @@ class Optimizer:
         self.space, self.goals = as_space(space, require), checked_goals(goal, goals)
         self.goal = cast(Goal, None) if self.goals else checked_goal("minimize" if goal is None else goal)
         self.require, self.possible = tuple(require or ()), possible
-        self._possible = checked_possible(possible, self.goals)  # with infinite ends, which JSON does not have
         self.calibration, self.constraints = calibration or OptimizerConfig(), checked_constraints(constraints)
         self.drift = checked_drift(drift)
         self.budget = None if budget is None else checked_cost(budget, "budget")
@@ -172,21 +171,23 @@ class Optimizer:
         self.context, self.fidelity = (None if its is None else dict(its) for its in (context, fidelity))
         check_apart(fidelity=fidelity, safe=safe, drift=drift, goals=goals)
         self.baseline = None if baseline is None else checked_baseline(self.space, baseline)
-        self._history = History(self._contexts.whole, self.baseline)
+        goals_by_name = self.goals or {VALUE: self.goal}
+        self.measures = Measures(goals_by_name, self.constraints, checked_possible(possible, self.goals))
+        self._log = Log(self._contexts, self.measures, self.baseline)
         if baseline is not None and context is None:
             self._history.intern(self._contexts.checked(self.baseline, None))
         self._root_seed = self._seed = seed
-        self._forgotten, self._sign = 0, 1.0 if self.goals or goal == "maximize" else -1.0
-        self._signs = tuple(1.0 if its == "maximize" else -1.0 for its in (self.goals or {}).values())
+        self._forgotten, self._spent = 0, 0.0
         self._balance: Realised
-        self._current: CurrentBelief | ObjectiveBeliefs
         self._costs: CurrentCosts | None
-        self._spent = 0.0
+        self._conclusions: tuple[int, int, Space, Any] | None
         self._start()
-        self._answers: tuple[int, int, Space, Any] | None = None
         self._last: State | None = None  # what the last question saw
-        self._frames = Frames(self._contexts, self.constraints, self._sign, self.goals, self._possible)
-        self._trials, self._lock = Trials(), RLock()
+        self._lock = RLock()
+
+    @property
+    def _history(self) -> History:
+        return self._log.history
 
     @overload
     def ask(self, count: None = None, context: Any = None, *, left: float | None = None) -> Trial: ...
@@ -210,25 +211,25 @@ class Optimizer:
         """
         left = None if left is None else checked_cost(left, "left")
         if count is None:
-            return self._sent(self._next_point(self._contexts.within(context), left))
+            return self._log.send(self._next_point(self._contexts.within(context), left))
         if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
             raise ValueError(f"count must be a whole number from 1, got {count!r}")
         return [self.ask(context=context, left=left) for _ in range(count)]
 
     def _next_point(self, space: Space, left: float | None) -> int:
         """Number of the point to measure next."""
-        pending = list(self._trials.pending().values())
+        pending = list(self._log.pending().values())
         start = Opening(self._history, space, self.calibration, self._seed, pending, self.safe is not None)
         first = opening(start)
         if first is not None and self.fidelity is not None:
-            return self._at(first, self.calibration.looks.at_first(self._contexts, start, first))
+            return self._log.at(first, self.calibration.looks.at_first(self._contexts, start, first))
         if first is not None:
             return first
         self._balance = self._balance.after(self._history)
         state = self._last = state_of(self._state(space, pending), pending, self._balance, self._last)
-        if self._history.costed and (model := self._cost_model()) is not None:
+        if self._has_costs and (model := self._cost_model()) is not None:
             state = replace(state, prices=self._prices(model, state, left))
-        rng = np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(pending)))
+        rng = np.random.default_rng(child(self._seed, 2, len(self._history), len(pending)))
         questions = (self.calibration.explore, *self.calibration.questions)
         questions = for_objectives(questions) if self.goals else questions
         if self.safe is not None:
@@ -240,14 +241,15 @@ class Optimizer:
                 break
         else:  # nothing else is safe
             return self._history.intern(with_context(self.baseline, space))
-        number = self._point_of(state, asked)
+        params = state.params(asked) if isinstance(asked, int) else state.space.decode(asked[None])[0]
+        number = self._history.intern(params, state.belief.arms[asked] if isinstance(asked, int) else asked)
         if self.fidelity is None:
             return number
-        return self._at(number, self.calibration.looks(self._contexts, state, number))
+        return self._log.at(number, self.calibration.looks(self._contexts, state, number))
 
-    def _at(self, number: int, fidelity: Mapping[str, Any]) -> int:
-        """Number of the point with the params of this one, at this fidelity."""
-        return self._history.intern(self._contexts.at_fidelity(self._history.params[number], fidelity))
+    @property
+    def _has_costs(self) -> bool:
+        return self.measures.cost in self._history.columns
 
     def _cost_model(self) -> CostModel | None:
         """Model of the costs; None if too few are known."""
@@ -262,12 +264,6 @@ class Optimizer:
             left = max(self.budget - self._spent - expected, 0.0)
         return prices_of(model, state.belief.arms, state.allowed, left, self.budget or self._spent + (left or 0.0))
 
-    def _point_of(self, state: Snapshot, asked: int | Floats) -> int:
-        """Number of the point that an arm is, or that has these coordinates."""
-        if isinstance(asked, int):
-            return self._history.intern(state.params(asked), state.belief.arms[asked])
-        return self._history.intern(state.space.decode(asked[None])[0], asked)
-
     def _state(self, space: Space, needed: Iterable[int] = ()) -> Snapshot:
         return self._current.snapshot(self._history, space, needed)
 
@@ -276,20 +272,24 @@ class Optimizer:
         space, history = self._contexts.within(context), self._history
         if history.measured < 2:
             raise ValueError(f"{method}() needs at least 2 values, {history.measured} told so far: tell more first")
-        key = len(history.arrivals), len(history.params), space
-        if self._answers is None or self._answers[:3] != key:
-            state, about = self._state(space), (self._contexts, self.calibration)
-            if self.goals:
-                made: Any = FrontAnswers.of(state, *about, self.goals, self._seed, self._possible, method)
-            else:
-                made = Answers(state, *about, self.goal, self._seed, self._possible[""])
-            self._answers = (*key, made)
-        return self._answers[3]
+        key = len(history), len(history.params), space
+        if self._conclusions is None or self._conclusions[:3] != key:
+            known, objectives = self._state(space).objectives, self.measures.objectives
+            lacking = next((name for name in objectives if name not in known), None)
+            if lacking:
+                raise ValueError(f"{method}() needs at least 2 values of objective {lacking!r}: tell more first")
+            about = self._contexts, self.calibration
+            each = {name: Answers(known[name], *about, its, self._seed) for name, its in objectives.items()}
+            self._conclusions = (*key, FrontAnswers(each) if self.goals else each[VALUE])
+        return self._conclusions[3]
 
     @synchronized
-    def expect(self, params: Any, context: Any = None, *, fidelity: Any = None) -> Trial:
-        """A trial with params of your own: a first guess, or what another process has begun to measure."""
-        return self._sent(self._history.intern(self._contexts.checked(params, context, fidelity)))
+    def expect(self, params: Any, context: Any = None, *, fidelity: Any = None, number: int | None = None) -> Trial:
+        """A trial with params of your own: a first guess, or what another process has begun to measure.
+
+        Its ``number`` is the next one, or one that is free.
+        """
+        return self._log.send(self._history.intern(self._contexts.checked(params, context, fidelity)), number)
 
     @synchronized
     def tell(
@@ -331,13 +331,15 @@ class Optimizer:
             last report if `should_stop` was true; for params the highest.
         """
         value, bound = checked_bound(value, at_least, at_most)
-        arrival = self._frames.arrival(value, noise, constraints, bound, cost)
+        readings = self.measures.readings(value, noise, constraints, cost, bound)
         at = self._contexts.checked_fidelity(fidelity)
-        run = self._trials.runs.get(trial.id) if isinstance(trial, Trial) else None
-        where = self._resolved(trial, context, failing=False, fidelity=fidelity)
-        if run is not None:
-            arrival, at = arrival._replace(run=trial.id), at or (run.reached if run.is_stopped else None)
-        self._add(arrival._replace(where=where if at is None else self._at(where, at)))
+        number, where = self._resolved(trial, context, fidelity)
+        run = self._log.runs.get(number)
+        at = at or (run.reached if run is not None and run.is_stopped else None)
+        where = where if at is None else self._log.at(where, at)
+        is_stopped = run is not None and run.is_stopped
+        told = Trial(number, None, state="done", readings=readings, is_stopped=is_stopped)
+        self._told(told, where, is_run=run is not None)
 
     @synchronized
     def report(self, trial: Trial, fidelity: Any, value: float) -> None:
@@ -349,16 +351,16 @@ class Optimizer:
         """
         if self.fidelity is None:
             raise ValueError("report() needs a fidelity: make Optimizer(..., fidelity={...})")
-        levels, arrival = self._contexts.fidelity, self._frames.arrival(value, None, dict.fromkeys(self.constraints))
+        levels, readings = self._contexts.fidelity, self.measures.readings(value, None, dict.fromkeys(self.constraints))
         assert levels is not None
-        reached, number = levels.checked(fidelity), self._trials.number(trial)
-        run = self._trials.runs.get(trial.id) or Run({levels.name: -math.inf}, 0)
+        reached, where = levels.checked(fidelity), self._log.where(trial)
+        run = self._log.runs.get(trial.number) or Run({levels.name: -math.inf}, 0)
         if reached[levels.name] <= run.reached[levels.name]:
             return
         rung = levels.rung(reached)
-        self._trials.report(trial.id, run._replace(reached=reached, kept=rung), rung > run.kept)
-        if rung > run.kept:
-            self._add(arrival._replace(where=self._at(number, reached), run=trial.id))
+        is_kept = rung > run.kept
+        at = self._log.at(where, reached) if is_kept else None
+        self._log.report(trial.number, run._replace(reached=reached, kept=rung), at, readings)
 
     @synchronized
     def should_stop(self, trial: Trial) -> bool:
@@ -369,16 +371,16 @@ class Optimizer:
         """
         if self.fidelity is None:
             raise ValueError("should_stop() needs a fidelity: make Optimizer(..., fidelity={...})")
-        number, run = self._trials.number(trial), self._trials.runs.get(trial.id)
+        where, run = self._log.where(trial), self._log.runs.get(trial.number)
         if run is None or run.is_stopped or run.judged == run.kept:
             return run is not None and run.is_stopped
         history, space = self._history, self._contexts.within(trial.context)
         is_stopped = False
         if history.measured >= max(2, self.calibration.first(history.space)):
             assert isinstance(space, FixedContext)
-            top = self._at(number, space.context)
+            top = self._log.at(where, space.context)
             is_stopped = self.calibration.looks.should_stop(self._state(space, [top]), top)
-        self._trials.runs[trial.id] = run._replace(judged=run.kept, is_stopped=is_stopped)
+        self._log.runs[trial.number] = run._replace(judged=run.kept, is_stopped=is_stopped)
         return is_stopped
 
     @synchronized
@@ -388,32 +390,109 @@ class Optimizer:
         Parameters
         ----------
         frame : DataFrame, list of dicts, or dict of columns
-            Columns are named like the parameters, ``context.NAME``, ``value`` (``value.NAME`` of several objectives),
-            and optionally ``noise``, ``cost`` and ``constraint.NAME``, as in `to_frame`, whose ``state`` counts too:
-            "failed" is `fail`, and "running" says nothing. Of the rows of one ``trial`` that has "reported", only the
-            last is evidence. What has no column or an empty cell was not measured. Where a column ``bound`` has
-            "at_least" or "at_most", the value is a bound.
+            Its columns are those of `to_frame`; all but parameters, contexts and values may be missing. What has no
+            column or an empty cell was not measured. In ``state``, "failed" is `fail`, and "running" says nothing. Of
+            the rows of one ``trial`` that has "reported", only the last is evidence.
         """
-        first = RETOLD + len(self._history.arrivals)
-        for params, arrival in self._frames.arrivals(frame):
-            run = first + arrival.run if arrival.run >= 0 else -1
-            self._add(arrival._replace(where=self._met(params, arrival.failed), run=run))
+        rows, table, numbered = table_rows(frame), self._rows, list[tuple[int, Piece]]()
+        table.check(dict.fromkeys(column for row in rows for column in row))
+        is_array, trials = isinstance(self.space, Table) and self.space.is_array, list[tuple[Trial, Any]]()
+        for number, row in enumerate(rows):
+            with naming(f"row {number} of the frame"):
+                numbered.append((number, table.piece(row, lambda given: list(given.values()) if is_array else given)))
+        for number, trial in joined(numbered):
+            if trial.is_finished or any(map(trial.reports, self.measures.objectives)):
+                with naming(f"row {number} of the frame"):
+                    trials.append((replace(trial, id=-1), self._whole(trial)))
+        self._take(trials)
 
     @synchronized
-    def fail(self, trial: Trial | Any, context: Any = None, cost: float | None = None) -> None:
+    def add(self, trials: Iterable[Trial]) -> None:
+        """Take in trials that have an outcome, such as those of another optimizer, with all that is known of them.
+
+        All or none: ValueError, and nothing changed, if one has bad params, or is done and has no value. A trial whose
+        number is free keeps it, and one of a pending trial answers that. Others answer the oldest pending trial with
+        their params, or get a new number.
+        """
+        self._take([(trial, self._whole(trial)) for trial in trials])
+
+    def _whole(self, trial: Trial) -> Any:
+        """Params of the whole space of a trial from elsewhere, which has a value if it is done.
+
+        A failure has the highest fidelity.
+        """
+        if trial.state == "done" and not any(map(trial.runs, self.measures.objectives)):
+            raise ValueError(
+                f"trial {trial.number} is done and has no value of {list(self.measures.objectives)}, got readings of "
+                f"{list(trial.readings)}: add one, or give it the state 'failed'"
+            )
+        return self._contexts.checked(trial.params, trial.context, None if trial.state == "failed" else trial.fidelity)
+
+    def _take(self, checked: Iterable[tuple[Trial, Any]]) -> None:
+        """Take in trials with their params of the whole space."""
+        for trial, whole in checked:
+            self._log.take(trial, whole)
+            self._forget()
+
+    @synchronized
+    def fail(self, trial: Trial | Any, context: Any = None, cost: float | None = None, *, reason: str = "") -> None:
         """A trial, or params tried in the past, gave no value, at whatever fidelity; it may have a cost as in `tell`.
 
         Reports of the trial are no evidence then. Params that likely never will, since they or their neighbours keep
         failing, are not asked for again.
         """
-        spent = checked_cost(cost)
-        if isinstance(trial, Trial) and self._trials.has_failed(trial):
+        readings = {} if cost is None else {self.measures.cost: (Reading(checked_cost(cost)),)}
+        if isinstance(trial, Trial) and self._log.has_failed(trial):
             return
-        run = trial.id if isinstance(trial, Trial) and trial.id in self._trials.runs else -1
-        where = self._resolved(trial, context, failing=True)
+        number, where = self._resolved(trial, context)
+        is_run = number in self._log.runs
         if self._contexts.fidelity is not None:
-            where = self._at(where, self._contexts.fidelity.highest)
-        self._add(FAILURE._replace(where=where, cost=spent, run=run))
+            where = self._log.at(where, self._contexts.fidelity.highest)
+        self._told(Trial(number, None, state="failed", readings=readings, failure=reason), where, is_run)
+
+    @synchronized
+    def correct(self, trial: Trial | int, value: Any, *, constraints: Any = None, reason: str = "") -> None:
+        """Replace what was recorded of a trial: everything is then as if it had been reported so in its place.
+
+        What was recorded before stays in the trial's ``earlier``, with the reason, and is no evidence.
+
+        Parameters
+        ----------
+        trial : Trial or int
+            A trial that has an outcome, or its number; one that failed or was withdrawn may get a value, too.
+        value : float, dict or Reading
+            As `tell` takes it. Numbers that are not named stay as they are; None takes one back.
+        constraints : dict, optional
+        reason : str
+        """
+        old = self._finished(trial)
+        self._correct(old, corrected(old, self.measures.corrected(old, value, constraints), reason))
+
+    @synchronized
+    def withdraw(self, trial: Trial | int, reason: str = "") -> None:
+        """Take a trial that has an outcome out of all conclusions. It stays in `trials`, with the reason."""
+        old = self._finished(trial)
+        if old.state != "withdrawn":
+            self._correct(old, withdrawn(old, reason))
+
+    def _finished(self, trial: Trial | int) -> Trial:
+        """A trial with an outcome, as it is recorded; ValueError if there is none."""
+        number = trial.number if isinstance(trial, Trial) else trial
+        found = next((each for each in self._log.trials() if each.number == number), None)
+        if found is None:
+            raise ValueError(f"there is no trial {number}")
+        if isinstance(trial, Trial) and trial.token != found.token:
+            raise ValueError(
+                f"trial {number} is not one of this optimizer's: correct it by its number if it is the same"
+            )
+        if not found.is_finished:
+            raise ValueError(f"trial {number} has no outcome yet: tell it")
+        return found
+
+    def _correct(self, old: Trial, new: Trial) -> None:
+        """Put a trial in the place of the record of it, and compute everything again."""
+        self._spent += self._log.correct(old, new)
+        self._start()
 
     @overload
     def best(self, context: Any = None, *, fewest_changes: bool | None = None) -> Estimate: ...
@@ -430,8 +509,6 @@ class Optimizer:
 
         Parameters
         ----------
-        context : dict, optional
-            The context that it is about, if there are contexts.
         fewest_changes : bool, optional
             Keep the baseline's value of every parameter where the observations show no difference; by default, if
             there is a baseline. Such a setting need not have been measured itself. See ``changes`` of the result.
@@ -462,9 +539,8 @@ class Optimizer:
         only = self._only_value()
         if only is None:
             raise ValueError("best() needs a value of params that meet require: tell one first")
-        chance = math.exp(UNKNOWN_FEASIBLE * len(self.constraints))
-        params = self._split(only.where).params
-        found = Estimate(params, self._sign * only.value, -math.inf, math.inf, feasible=chance)
+        chance, (where, value) = math.exp(UNKNOWN_FEASIBLE * len(self.constraints)), only
+        found = Estimate(self._log.split(where).params, value, -math.inf, math.inf, feasible=chance)
         return found if chance >= RECOMMEND else found.as_likeliest()
 
     @synchronized
@@ -475,7 +551,7 @@ class Optimizer:
         model: one lucky observation does not put a setting here. Settings that are unlikely to meet the constraints are
         no part of it. Needs two values of each objective.
         """
-        return cast("list[JointEstimate]", self._of_several(context, "front").front())
+        return cast("list[JointEstimate]", list(self._of_several(context, "front").front))
 
     @synchronized
     def hypervolume(self, reference: Any = None, context: Any = None) -> Hypervolume:
@@ -489,8 +565,6 @@ class Optimizer:
         reference : dict, optional
             A value of each objective, ``{"latency": 10, "cost": 1}``; by default the worst estimate of a measured
             setting, which changes with the observations.
-        context : dict, optional
-            The context that it is about, if there are contexts.
         """
         return cast(Hypervolume, self._of_several(context, "hypervolume").hypervolume(reference))
 
@@ -499,11 +573,13 @@ class Optimizer:
             raise ValueError(f"{method}() needs several objectives: Optimizer(..., goals={{'name': 'minimize', ...}})")
         return self._answers_in(context, method)
 
-    def _only_value(self) -> Arrival | None:
-        """The first value of params that meet ``require``, None if there is none."""
-        replaced, arrivals = self._history.reports, enumerate(self._history.arrivals)
-        values = (each for i, each in arrivals if not each.failed and not each.bound and i not in replaced)
-        return next((each for each in values if self.space.violated(self._split(each.where).params) is None), None)
+    def _only_value(self) -> tuple[int, float] | None:
+        """Point and value of the first one of params that meet ``require``, None if there is none."""
+        history, replaced = self._history, self._history.reports
+        readings = ((i, history.reading(i)) for i in range(len(history)) if i not in replaced)
+        values = ((history.where(i), its.value) for i, its in readings if its.value == its.value and not its.bound)
+        sign, split, violated = self.measures[VALUE].sign, self._log.split, self.space.violated
+        return next(((where, sign * value) for where, value in values if violated(split(where).params) is None), None)
 
     @synchronized
     def done(self, within: float | str, confidence: float = 0.95, by: StopRule = "model", context: Any = None) -> bool:
@@ -525,8 +601,6 @@ class Optimizer:
             do not refute, which miss hills narrower than ``best().narrowest``. By "certificate", tested under each of
             these models, and only when almost all settings have a trial near them: in three dimensions and more it is
             hardly ever yes.
-        context : dict, optional
-            The context that it is about, if there are contexts.
         """
         self._contexts.within(context)
         checked_tolerance(within)
@@ -571,8 +645,6 @@ class Optimizer:
         ----------
         factor : float
             At least 1.
-        context : dict, optional
-            The context that it is about, if there are contexts.
         """
         if self.goal != "minimize":
             raise ValueError("cap() needs values to be made small, such as times, and this optimizer maximizes")
@@ -601,7 +673,7 @@ class Optimizer:
         checked = [self._contexts.checked(each, context) for each in params]
         answers = self._answers_in(context, "predict")
         found = answers.predict(checked) if checked else []
-        model = self._cost_model() if found and self._history.costed else None
+        model = self._cost_model() if found and self._has_costs and not self.goals else None
         if model is None:
             return found
         costs = np.exp(model.predict(self._history.space.encode(checked))[0]).tolist()
@@ -624,23 +696,34 @@ class Optimizer:
 
     @synchronized
     def to_frame(self) -> Any:
-        """All answers in order and the trials that are out, as a DataFrame (extra ``frames``).
+        """All trials as a DataFrame (extra ``frames``): those with an outcome in its order, then those that are out.
 
         Columns are ``trial state value noise`` (with several objectives ``trial state`` and ``value.NAME`` of each),
-        one per parameter, ``context.NAME``, ``fidelity.NAME`` and ``constraint.NAME``. The state is "done", "failed" or
-        "running"; a trial is empty for params measured in the past. Each report of a trial that was kept has a row of
-        its own, with the state "reported" if a later value replaces it. If some values are bounds, a column ``bound``
-        has "at_least" or "at_most" there; if costs are known, there is a column ``cost``.
+        one per parameter, ``context.NAME``, ``fidelity.NAME`` and ``constraint.NAME``; and where there is anything in
+        them, ``measure.NAME`` of tracked numbers, ``noise.NAME`` and ``bound.NAME`` of named readings, ``bound``
+        ("at_least" or "at_most"), ``cost``, ``failure``, ``started`` and ``seconds``. The state is "done", "failed",
+        "running" or "withdrawn". Each report of a trial that was kept has a row of its own before the trial's, with the
+        state "reported", and so has each of several runs ("run") and what was replaced by a correction ("withdrawn").
         """
-        return self._frames.frame(self._history, self._trials)
+        return as_frame(self._rows, self._log.by_outcome())
+
+    @property
+    def _rows(self) -> Rows:
+        contexts, levels = self._contexts.contexts, self._contexts.fidelity
+        about = contexts.names if contexts else (), [levels.name] if levels else ()
+        return Rows(self.space.names, self.measures, *about)
+
+    @property
+    @synchronized
+    def trials(self) -> list[Trial]:
+        """All trials by number: with an outcome, pending, and withdrawn."""
+        return self._log.trials()
 
     @property
     @synchronized
     def pending(self) -> list[Trial]:
         """Trials without an answer, oldest first: after `load`, those to measure again or to `fail`."""
-        running = self._trials.running().items()
-        parts = ((id, self._split(number)) for id, number in running)
-        return [Trial(id, its.params, self._trials.token(id), its.context, its.fidelity) for id, its in parts]
+        return self._log.unanswered()
 
     @synchronized
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -672,25 +755,17 @@ class Optimizer:
         return self._standing().html()
 
     def _standing(self) -> Standing:
-        values, out = self._history.measured, len(self._trials.running())
-        is_one = not self._contexts.contexts  # each context has another best
+        history, is_one = self._history, not self._contexts.contexts  # each context has another best
+        best = gain = front = None
         if self.goals:
-            return self._standing_of_several(self.goals, is_one)
-        best = self.best() if is_one and (values > 1 or self._only_value()) else None
-        gain = self.gain() if self._has_gain and is_one else None
-        bounds = self._history.bounds
-        failed = len(self._history.arrivals) - values - bounds - self._history.replaced
-        names, half_life = self.space.names, self.half_life
-        about = self.goal, names, self.constraints, values, failed, out, best, gain, half_life, bounds
-        return Standing(*about, shift=self.shift)
-
-    def _standing_of_several(self, goals: Goals, is_one: bool) -> Standing:
-        values, out = self._history.measured, len(self._trials.running())
-        front = self.front() if is_one and self._history.least_measured > 1 else None
-        goal = ", ".join(f"{goal} {name}" for name, goal in goals.items())
-        failed = sum(arrival.failed for arrival in self._history.arrivals)
-        about = goal, self.space.names, self.constraints, values, failed, out, None, None, self.half_life
-        return Standing(*about, front=front)
+            front = self.front() if is_one and history.least_measured > 1 else None
+        elif is_one:
+            best = self.best() if history.measured > 1 or self._only_value() else None
+            gain = self.gain() if self._has_gain else None
+        goal = ", ".join(f"{goal} {name}" for name, goal in (self.goals or {}).items()) or self.goal
+        counts = history.measured, history.failures, self._log.out
+        about = goal, self.space.names, self.constraints, *counts, best, gain, self.half_life
+        return Standing(*about, 0 if self.goals else history.column.bounds, front, self.shift)
 
     @property
     def plot(self) -> Plots:
@@ -724,34 +799,46 @@ class Optimizer:
         not looked for.
         """
         step = None if self.goals or self._history.measured < 2 else self._any_state().step
-        return None if step is None else Shift(step.until, self._sign * step.by)
+        return None if step is None else Shift(step.until, self.measures[VALUE].sign * step.by)
 
     @property
     @synchronized
     def measurements(self) -> list[Measurement]:
         """All values told, in order, and how far each is trusted; with several objectives, both by name."""
-        if self.goals:
-            return self._measurements_of_several(self.goals)
-        is_fitted = self._history.measured > 1
-        trust = self._any_state().all_trust() if is_fitted else np.ones(len(self._history.arrivals))
-        told = zip(self._frames.answers(self._history), np.minimum(trust, 1.0).tolist(), strict=True)
-        return [
-            Measurement(its.params, its.value, t, its.context, its.bound) for its, t in told if its.value is not None
-        ]
+        found, weights = list[Measurement](), self._weights
+        for index, (_, its) in enumerate(self._log.observations()):
+            if its.value is not None:
+                value: Any = dict(its.values) if self.goals else its.value
+                trust: Any = {n: weights[n][index] for n in its.values} if self.goals else weights[VALUE][index]
+                found.append(Measurement(its.params, value, trust, its.context, its.bound))
+        return found
 
-    def _measurements_of_several(self, goals: Goals) -> list[Measurement]:
-        answers = self._frames.answers(self._history)
-        objectives = self._any_state().objectives if self._history.measured > 1 else (None,) * len(goals)
-        trust = [np.ones(len(answers)) if each is None else np.minimum(each.all_trust(), 1.0) for each in objectives]
-        rows = (dict(zip(goals, row, strict=True)) for row in zip(*(each.tolist() for each in trust), strict=True))
-        told = ((its, {name: row[name] for name in its.values}) for its, row in zip(answers, rows, strict=True))
-        return [Measurement(its.params, cast(float, its.values), cast(float, t), its.context) for its, t in told if t]
+    @property
+    def _weights(self) -> dict[str, list[float]]:
+        """Trust in each answer by objective, at most 1."""
+        count, names = len(self._history), self.measures.objectives
+        each = self._any_state().objectives if self._history.measured > 1 else {}
+        return {n: np.minimum(each[n].all_trust(), 1.0).tolist() if n in each else [1.0] * count for n in names}
+
+    @synchronized
+    def weights(self) -> dict[int, float]:
+        """Trust in the value of each trial, by its number: 1 if it fits the others, about 0 if it is absurd.
+
+        Of a trial with several runs it is the largest, of several objectives the least.
+        """
+        found: dict[int, float] = {}
+        columns = list(self._weights.values())
+        for index, (number, its) in enumerate(self._log.observations()):
+            known = [column[index] for column in columns if column[index] == column[index]]
+            if known and not its.is_report:
+                found[number] = max(found.get(number, 0.0), min(known))
+        return found
 
     @property
     @synchronized
     def answers(self) -> list[Observation]:
         """Every answer in order, failures too."""
-        return self._frames.answers(self._history)
+        return [observation for _, observation in self._log.observations()]
 
     def _any_state(self) -> Snapshot:
         """State in the context that was looked at last, or in all of the space."""
@@ -762,62 +849,46 @@ class Optimizer:
         """Return an optimizer of its own with the same past: cheap, since what never changes is shared."""
         twin = Optimizer.__new__(Optimizer)
         twin.__setstate__(self.__getstate__())
-        twin._history, twin._current, twin._trials = self._history.copy(), copy.copy(self._current), self._trials.copy()
+        twin._log, twin._current = self._log.copy(), copy.copy(self._current)
         twin._costs = copy.copy(self._costs)
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the lock and what can be computed again."""
         with self._lock:
-            return vars(self) | {"_lock": None, "_answers": None, "_last": None}
+            return vars(self) | {"_lock": None, "_conclusions": None, "_last": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state | {"_lock": RLock()})
 
-    def _add(self, arrival: Arrival) -> None:
-        """Take in an answer; with drift, the older half is forgotten when there are twice `REMEMBERED`."""
-        self._history.add(arrival)
-        if arrival.cost == arrival.cost and self._trials.answers[-1] is not None:
-            self._spent += arrival.cost
-        if self.drift is None or len(self._history.arrivals) < 2 * REMEMBERED:
-            return
-        self._forgotten += REMEMBERED
-        self._history, numbers = self._history.last(REMEMBERED, self._trials.pending().values())
-        self._trials.forget(REMEMBERED, numbers)
-        self._seed = child(self._root_seed, 6, self._forgotten)
-        self._start()
+    def _told(self, trial: Trial, where: int, is_run: bool) -> None:
+        """Take in the outcome of a trial."""
+        self._spent += self._log.tell(trial, where, is_run)
+        self._forget()
+
+    def _forget(self) -> None:
+        """With drift, forget the older half of the answers when there are twice `REMEMBERED`."""
+        if self.drift is not None and len(self._history) >= 2 * REMEMBERED:
+            self._forgotten += REMEMBERED
+            self._log.forget(REMEMBERED)
+            self._seed = child(self._root_seed, 6, self._forgotten)
+            self._start()
 
     def _start(self) -> None:
         """Begin with this history: everything else is computed from it and the seed."""
         space, config, constraints = self._history.space, self.calibration, self.constraints.values()
         risks = safe_risks(self.safe, self.constraints) if self.safe is not None else None
-        make = partial(CurrentBelief, space, config, self._seed, constraints, self.drift, risks)
-        self._current = ObjectiveBeliefs(len(self.goals), make) if self.goals else make()
+        self._current = Beliefs(space, config, self._seed, self.measures, self.drift, risks)
         is_simple = self.context is None and not constraints and self.drift is None
         is_comparable = is_simple and self.fidelity is None and not self.goals
         self._balance = config.explore.start(space.count, config.first(space), is_comparable)
-        self._costs = None
+        self._costs = self._conclusions = None
 
-    def _sent(self, number: int) -> Trial:
-        """A new trial at this point."""
-        return self._trials.send(number, *self._split(number))
-
-    def _split(self, number: int) -> Setting:
-        """The params of a point, their context and fidelity, as copies that may be changed."""
-        return self._contexts.without_context(self._history.params[number])
-
-    def _resolved(self, trial: Trial | Any, context: Any, failing: bool, fidelity: Any = None) -> int:
-        """The point that an answer is about; the trial it answers is out no more."""
+    def _resolved(self, trial: Trial | Any, context: Any, fidelity: Any = None) -> tuple[int, int]:
+        """Number and point of what an answer is about."""
         if not isinstance(trial, Trial):
-            return self._met(self._contexts.checked(trial, context, fidelity), failing)
+            where = self._history.intern(self._contexts.checked(trial, context, fidelity))
+            return self._log.past(where), where
         if context is not None:
             raise ValueError(f"a trial knows its context, got {context!r}: leave it out")
-        number = self._trials.number(trial)
-        self._trials.answer(trial.id, failing)
-        return number
-
-    def _met(self, params: Any, failing: bool) -> int:
-        """The point with these checked params; the oldest trial that is out there has its answer."""
-        number = self._history.intern(params)
-        self._trials.answer(self._trials.oldest(number), failing)
-        return number
+        return trial.number, self._log.where(trial)

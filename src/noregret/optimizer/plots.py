@@ -21,7 +21,7 @@ from noregret.optimizer.answers.estimate import Estimate
 from noregret.optimizer.model.constraints import RECOMMEND
 from noregret.optimizer.space.parameters import Choice, Int, Parameter, identity, is_same_setting
 from noregret.optimizer.space.space import Product
-from noregret.optimizer.trials import Observation
+from noregret.optimizer.trial import Measurement, Observation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,20 +62,11 @@ MARKS: dict[str, dict[str, Any]] = {
 """Marks of observations by kind: on white, and the last three on a map."""
 
 
-class _Seen(NamedTuple):
-    """An observation: its place in the history, its params, its value, its weight, and the direction of a bound."""
-
-    place: int
-    params: Any
-    value: float
-    trust: float
-    bound: str | None = None
-
-
 class Plots:
     """Pictures of what an optimizer has observed and concluded; each method returns matplotlib's axes.
 
-    Needs the extra ``plot``. All pictures are about one context, if there are contexts.
+    Needs the extra ``plot``. All of them take ``ax``, the axes to draw on instead of a new figure, and all but
+    `importance` the ``context`` that they are about, if there are contexts.
 
     Examples
     --------
@@ -98,17 +89,10 @@ class Plots:
         """Draw the observations in order, and the best setting measured so far with its interval.
 
         The best so far is judged by all observations, those that came later too. It ends with the recommended setting.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Draw here instead of on a new figure.
-        context : dict, optional
-            The context that it is about, if there are contexts.
         """
         best, seen, own = self._best(context, "history"), self._seen, ax is None
         ax = _axes(ax, (7.0, 3.6))
-        last, ends = len(self._answers), _Ends.of([its.value for its in seen], best)
+        last, ends = len(self._answers), _Ends.of([its.value for its in seen.values()], best)
         steps = [*self._best_so_far(best), (last + 0.5, best)]
         along, kept = [place for place, _ in steps], [its for _, its in steps]
         ax.step(along, [its.estimate for its in kept], where="post", color=LINE, label="best so far, estimate")
@@ -119,7 +103,7 @@ class Plots:
         if self._optimizer.baseline is not None:
             height = self._optimizer.predict(self._optimizer.baseline, context).estimate
             ax.axhline(height, color=GREY, linestyle="--", linewidth=1, label="baseline, estimate")
-        _dots(ax, ends, [its.place for its in seen], seen, best)
+        _dots(ax, ends, seen.items(), best)
         failed = [i + 1 for i, its in enumerate(self._answers) if its.value is None]
         if failed:
             foot = ends.limits[self._optimizer.goal == "minimize"]
@@ -139,16 +123,14 @@ class Plots:
         Parameters
         ----------
         ax : Axes or array of Axes, optional
-            As many as there are panels, instead of a new figure.
-        context : dict, optional
-            The context that it is about, if there are contexts.
+            As many as there are panels.
 
         Returns
         -------
         array of Axes
             One for each panel.
         """
-        space, best, seen = self._space("effects"), self._best(context, "effects"), self._seen
+        space, best, seen = self._space("effects"), self._best(context, "effects"), list(self._seen.values())
         names = [name for name in space.names if name in best.params]
         panels, ends = _panels(ax, len(names)), _Ends.of([its.value for its in seen], best)
         for panel, name in zip(panels, names, strict=True):
@@ -156,16 +138,17 @@ class Plots:
             found = self._optimizer.predict_many(space.around(best.params, {name: values}), context)
             columns = [[its.estimate for its in found], [its.lower for its in found], [its.upper for its in found]]
             middle, lower, upper = (np.clip(column, *ends.beyond) for column in columns)
-            places = _places(parameter, values)
+            along = _places(parameter, values)
             if isinstance(parameter, Choice):
-                panel.bar(places, upper - lower, 0.5, lower, color=LINE, alpha=0.18)
-                panel.plot(places, middle, "_", color=LINE, markersize=18, markeredgewidth=2)
+                panel.bar(along, upper - lower, 0.5, lower, color=LINE, alpha=0.18)
+                panel.plot(along, middle, "_", color=LINE, markersize=18, markeredgewidth=2)
             else:
-                panel.fill_between(places, lower, upper, color=LINE, alpha=0.18, linewidth=0)
-                panel.plot(places, middle, color=LINE)
+                panel.fill_between(along, lower, upper, color=LINE, alpha=0.18, linewidth=0)
+                panel.plot(along, middle, color=LINE)
             panel.axvline(_places(parameter, [best.params[name]])[0], color=BEST, linewidth=1, linestyle=":", zorder=1)
             having = [its for its in seen if name in its.params]
-            _dots(panel, ends, _places(parameter, [its.params[name] for its in having]), having, best)
+            places = _places(parameter, [its.params[name] for its in having])
+            _dots(panel, ends, zip(places, having, strict=True), best)
             _set_axis(panel.xaxis, parameter)
             panel.set(xlabel=name, ylim=ends.limits)
         for panel in panels[::COLUMNS]:
@@ -181,13 +164,10 @@ class Plots:
         ----------
         a, b : str
             Names of the parameters, across and up.
-        ax : Axes, optional
-            Draw here instead of on a new figure.
-        context : dict, optional
-            The context that it is about, if there are contexts.
         """
         space, best = self._space("contour"), self._best(context, "contour")
-        known = self._known(best)
+        settings = [*(its.params for its in self._seen.values()), best.params]
+        known = {name: value for params in settings for name, value in params.items()}
         for name in (a, b):
             if name not in space.parameters or name not in known:
                 raise ValueError(f"contour() needs the names of two measured parameters of {space.names}, got {name!r}")
@@ -226,25 +206,18 @@ class Plots:
         return ax
 
     def importance(self, ax: Axes | None = None) -> Axes:
-        """Draw the share of the difference between settings that each parameter accounts for, with its interval.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Draw here instead of on a new figure.
-        """
+        """Draw the share of the difference between settings that each parameter accounts for, with its interval."""
         shares = self._optimizer.importance()
         if self._optimizer.goals:
             raise ValueError("importance() draws one objective, and this Optimizer has several: use opt.importance()")
         names, found = list(shares)[::-1], list(shares.values())[::-1]
         ax = _axes(ax, (6.0, 0.9 + 0.35 * len(names)))
-        middle = np.array([its.estimate for its in found])
-        errors = [middle - [its.lower for its in found], [its.upper for its in found] - middle]
+        middle, lower, upper = np.array([its[:3] for its in found]).T
+        errors = [middle - lower, upper - middle]
         ax.barh([_cut(name) for name in names], middle, height=0.6, color=DOT)
         ax.errorbar(middle, range(len(names)), xerr=errors, fmt="none", ecolor="black", elinewidth=1, capsize=3)
-        ax.set(
-            xlabel=f"share of the differences between settings ({100 * found[0].level:g}% intervals)", xlim=(0, 1.02)
-        )
+        level = f"{100 * found[0].level:g}% intervals"
+        ax.set(xlabel=f"share of the differences between settings ({level})", xlim=(0, 1.02))
         return ax
 
     def front(self, ax: Axes | None = None, context: Any = None, *, x: str | None = None, y: str | None = None) -> Axes:
@@ -252,10 +225,6 @@ class Plots:
 
         Parameters
         ----------
-        ax : Axes, optional
-            Draw here instead of on a new figure.
-        context : dict, optional
-            The context that it is about, if there are contexts.
         x, y : str, optional
             The objectives, across and up; by default the first two.
         """
@@ -267,20 +236,19 @@ class Plots:
         found = self._optimizer.front(context)
         a, b = self._two(list(goals), x, y)
         ax = _axes(ax, (6.2, 4.4))
-        seen = [its for its in self._optimizer.measurements if {a, b} <= set(its.value)]
         ends = [_Ends.of_front(found, name) for name in (a, b)]
-        drawn: dict[str, list[tuple[float, float]]] = {}
-        for its in seen:
-            told = its.value[a], its.value[b]
-            near = [min(max(value, e.limits[0]), e.limits[1]) for value, e in zip(told, ends, strict=True)]
-            kind = "outlier" if min(its.trust[a], its.trust[b]) < OUTLYING else "dot"
-            drawn.setdefault(kind if near == list(told) else "above", []).append((near[0], near[1]))
+        drawn: dict[str, list[Floats]] = {}
+        for its in self._optimizer.measurements:
+            if {a, b} <= set(its.value):
+                told = np.array([its.value[a], its.value[b]])
+                near = np.clip(told, *np.transpose([each.limits for each in ends]))
+                kind = "outlier" if min(its.trust[a], its.trust[b]) < OUTLYING else "dot"
+                drawn.setdefault(kind if (near == told).all() else "above", []).append(near)
         for kind, points in drawn.items():
-            ax.plot(*zip(*points, strict=True), **MARKS[kind], alpha=0.6, linestyle="none")
+            ax.plot(*np.transpose(points), **MARKS[kind], alpha=0.6, linestyle="none")
         across, up = (np.array([its.values[name] for its in found]) for name in (a, b))
         errors = [
-            np.abs([[its.values[n] - its.lower[n] for its in found], [its.upper[n] - its.values[n] for its in found]])
-            for n in (a, b)
+            np.abs([[its.values[n] - end[n] for end in (its.lower, its.upper)] for its in found]).T for n in (a, b)
         ]
         label = f"front, with its {100 * found[0].level:g}% intervals"
         ax.errorbar(across, up, errors[1], errors[0], fmt="none", ecolor=LINE, elinewidth=0.7, alpha=0.5)
@@ -289,10 +257,8 @@ class Plots:
             zorder=4, label=label,
         )  # fmt: skip
         if len(goals) == 2:
-            order = np.argsort(across)
-            ax.step(
-                across[order], up[order], where="post" if goals[a] == "minimize" else "pre", color=LINE, linewidth=1
-            )
+            order, is_least = np.argsort(across), goals[a] == "minimize"
+            ax.step(across[order], up[order], where="post" if is_least else "pre", color=LINE, linewidth=1)
         if self._optimizer.baseline is not None:
             base = self._optimizer.predict(self._optimizer.baseline, context).values
             ax.plot(base[a], base[b], marker="D", color=GREY, linestyle="none", label="baseline, estimate", zorder=5)
@@ -337,17 +303,13 @@ class Plots:
         return [its for its in self._optimizer.answers if not its.is_report]
 
     @property
-    def _seen(self) -> list[_Seen]:
-        """Observations with a value, at the highest fidelity if there is one, numbered from 1."""
-        values = (its for its in self._optimizer.answers if its.value is not None)
-        measured = zip(values, self._optimizer.measurements, strict=True)
-        kept = [its for answer, its in measured if not answer.is_report]
-        answers = [(i + 1, its.fidelity) for i, its in enumerate(self._answers) if its.value is not None]
-        found = zip(answers, kept, strict=True)
+    def _seen(self) -> dict[int, Measurement]:
+        """Observations with a value, at the highest fidelity if there is one, by their place from 1."""
+        measurements = iter(self._optimizer.measurements)
+        measured = [(its, None if its.value is None else next(measurements)) for its in self._optimizer.answers]
+        placed = enumerate(((its, known) for its, known in measured if not its.is_report), 1)
         highest = {name: its.high for name, its in (self._optimizer.fidelity or {}).items()} or None
-        return [
-            _Seen(place, its.params, its.value, its.trust, its.bound) for (place, at), its in found if at == highest
-        ]
+        return {place: known for place, (its, known) in placed if known is not None and its.fidelity == highest}
 
     def _best_so_far(self, best: Estimate) -> list[tuple[float, Estimate]]:
         """Place and estimate of the best setting measured so far, whenever it changed; the last is the recommended one.
@@ -358,24 +320,19 @@ class Plots:
         if self._optimizer.context is not None:
             return [(0.5, best)]
         key, steps, promise = self._optimizer.space.key, list[tuple[float, Estimate]](), -math.inf
-        first = {key(its.params): its for its in reversed(self._seen) if its.bound is None}
-        last = first[key(best.params)].place if key(best.params) in first else len(self._answers)
-        measured = sorted((its for its in first.values() if its.place < last), key=lambda its: its.place)
-        estimates = self._optimizer.predict_many([its.params for its in measured])
-        for its, found in zip(measured, estimates, strict=True):
+        first: dict[Any, int] = {}
+        seen = {place: its.params for place, its in self._seen.items() if its.bound is None}
+        for place, params in seen.items():
+            first.setdefault(key(params), place)
+        last = first.get(key(best.params), len(self._answers))
+        measured = [place for place in first.values() if place < last]
+        estimates = self._optimizer.predict_many([seen[place] for place in measured])
+        for place, found in zip(measured, estimates, strict=True):
             worst = found.lower if self._optimizer.goal == "maximize" else -found.upper
             if worst > promise and found.feasible >= min(RECOMMEND, best.feasible):
                 promise = worst
-                steps.append((its.place, found))
+                steps.append((place, found))
         return [*steps, (last, best)]
-
-    def _known(self, best: Estimate) -> dict[str, Any]:
-        """A value of each parameter that was measured: the recommended one, or else the last one."""
-        return {
-            name: value
-            for params in [*(its.params for its in self._seen), best.params]
-            for name, value in params.items()
-        }
 
 
 class _Ends(NamedTuple):
@@ -415,14 +372,14 @@ class _Ends(NamedTuple):
         return self.limits[0] - margin, self.limits[1] + margin
 
 
-def _dots(ax: Axes, ends: _Ends, places: Sequence[float], seen: Sequence[_Seen], best: Estimate) -> None:
+def _dots(ax: Axes, ends: _Ends, placed: Iterable[tuple[float, Measurement]], best: Estimate) -> None:
     """Observations: those of the recommended setting stand out, outliers are hollow, far ones at the edge.
 
     A bound is a hollow triangle that points to where the value is.
     """
     drawn: dict[str, list[tuple[float, float]]] = {}
     low, high = ends.limits
-    for place, its in zip(places, seen, strict=True):
+    for place, its in placed:
         edge = "above" if its.value > high else "below" if its.value < low else ""
         kind = "outlier" if its.trust < OUTLYING else "best" if _is_same(its.params, best.params) else "dot"
         kind = its.bound or kind
@@ -463,9 +420,8 @@ def _set_axis(axis: Any, parameter: Parameter) -> None:
     ticker = extra("matplotlib.ticker", "plot")
     if isinstance(parameter, Choice):
         names = [_cut(option) for option in parameter.options]
-        is_crowded = axis.axis_name == "x" and sum(map(len, names)) > CROWDED
         axis.set_ticks(range(len(names)), names)
-        if is_crowded:
+        if axis.axis_name == "x" and sum(map(len, names)) > CROWDED:
             axis.set_tick_params(rotation=20)
         axis.axes.set(**{f"{axis.axis_name}lim": (-0.5, len(names) - 0.5)})
     elif parameter.log:

@@ -5,32 +5,31 @@ Everything else is computed from them. Nothing is unpickled or imported when a f
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from importlib.metadata import version
 from inspect import signature
-from operator import mul
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from noregret.belief.posterior import Floats
 from noregret.decision.playing import child
 from noregret.decision.saving import nameless
 from noregret.files import write_atomically
-from noregret.optimizer.checking import LARGEST, Constraint
 from noregret.optimizer.config import OptimizerConfig
-from noregret.optimizer.model.history import Arrival
+from noregret.optimizer.measures import LARGEST, Constraint, Measures, clipped
+from noregret.optimizer.model.history import Answer, Signed
 from noregret.optimizer.space.contexts import Contexts
 from noregret.optimizer.space.parameters import Choice, Float, Int
 from noregret.optimizer.space.space import Product, Space
 from noregret.optimizer.space.table import Table
-from noregret.optimizer.trials import Trials
+from noregret.optimizer.trial import State, Trial, dump, load
 
-FORMAT = 1
+FORMAT = 2
 """Version of the format; a larger number is a later format, which this version cannot read."""
 KIND = "noregret.Optimizer"
 """First entry of a file, which tells it from other JSON files."""
@@ -60,8 +59,8 @@ def write(path: str | os.PathLike[str], optimizer: Any) -> None:
         "forgotten": optimizer._forgotten,
         "spent": optimizer._spent,
         "points": _points(optimizer),
-        "answers": [_answer(arrival, optimizer._sign, optimizer._signs) for arrival in optimizer._history.arrivals],
-        "trials": optimizer._trials.record(),
+        "answers": [_answer(answer) for answer in optimizer._history.answers()],
+        "trials": optimizer._log.record(),
     }
     text = json.dumps(content, allow_nan=False).encode()
     write_atomically(path, lambda file: file.write(text))
@@ -97,21 +96,21 @@ def _restored(content: Mapping[str, Any], make: Callable[..., Any], calibration:
         calibration=calibration,
         **_value(content["options"]),
     )
-    history = optimizer._history
+    history, space_rows = optimizer._history, getattr(optimizer.space, "rows", None)
     for point in content["points"]:
-        at = point.get("at")
-        history.intern(
-            _stored_point(optimizer._contexts, point), None if at is None else _coordinates(at, history.space)
-        )
-    points = len(history.params)
-    for answer in content["answers"]:
-        arrival = _stored_answer(answer, optimizer._sign, optimizer._signs)
-        _check_answer(arrival, points, len(optimizer.constraints), len(optimizer._signs))
-        history.add(arrival)
-    _check_trials(content["trials"], points, optimizer._contexts)
-    optimizer._trials = Trials.restored(content["trials"])
-    if points != len(content["points"]) or len(optimizer._trials.answers) != len(history.arrivals):
-        raise ValueError("its points and answers do not fit its trials")
+        params = space_rows[point["params"]] if space_rows else _value(point["params"])
+        about = _value(point.get("context")), _value(point.get("fidelity"))
+        at = None if "at" not in point else np.array(point["at"], dtype=float)
+        if at is not None and (at.shape != (len(history.space.groups),) or not np.isfinite(at).all()):
+            raise ValueError(f"a point has other coordinates than the space: {repr(point['at'])[:40]}")
+        history.intern(optimizer._contexts.checked(params, *about), at)
+    points, answers, trials = len(history.params), content["answers"], content["trials"]
+    if content["format"] == 1:
+        answers, trials = _of_format_1(content, optimizer.measures)
+    _check_trials(trials, points, optimizer._contexts)
+    optimizer._log.restore(trials, [_stored_answer(answer, points, optimizer.measures) for answer in answers])
+    if points != len(content["points"]):
+        raise ValueError("two of its points are the same")
     optimizer._forgotten = _whole(content["forgotten"])
     optimizer._spent = _measured(content.get("spent", 0.0))
     if optimizer._forgotten:
@@ -120,37 +119,21 @@ def _restored(content: Mapping[str, Any], make: Callable[..., Any], calibration:
     return optimizer
 
 
-def _check_answer(arrival: Arrival, points: int, constraints: int, goals: int) -> None:
-    """Raise ValueError unless an answer is one that this optimizer can have."""
-    _whole(arrival.where, below=points)
-    _whole(arrival.run, -1)
-    for number in (arrival.value, *arrival.constraints, *arrival.values):
-        if abs(_measured(number)) > LARGEST:
-            raise ValueError(f"{number} must be at most {LARGEST:g} in size")
-    if (len(arrival.constraints), len(arrival.values)) != ((0, 0) if arrival.failed else (constraints, goals)):
-        raise ValueError("an answer has other constraints or objectives than the optimizer")
-    if _measured(arrival.noise) <= 0 or _measured(arrival.cost) <= 0:
-        raise ValueError("the noise and the cost of an answer must be above 0")
-
-
 def _check_trials(record: Mapping[str, Any], points: int, contexts: Contexts) -> None:
     """Raise ValueError unless trials fit each other, and are at points that there are."""
-    count = _whole(record["next"])
-    for id, number, token, lost_at in record["sent"]:
-        _whole(id, below=count)
-        _whole(number, below=points)
+    count, running = _whole(record["next"]), set()
+    for where, lost_at, trial in record["kept"]:
+        _whole(load(trial).number, below=count)
+        _whole(where, below=points)
         _whole(lost_at, -(2**63))
-        if not isinstance(token, str):
-            raise ValueError(f"the token of trial {id} must be text")
-    sent, runs = {id for id, *_ in record["sent"]}, record.get("runs", ())
-    waiting = [*record["unanswered"], *(id for id, *_ in runs)]
-    answered = [id for id in record["answers"] if id is not None]
-    for id in (*record["told"], *record["failed"], *waiting, *answered):
-        if _whole(id) not in sent:
-            raise ValueError(f"there is no trial {id}")
-    if not {*record["told"], *record["failed"]}.isdisjoint(waiting):
-        raise ValueError("a trial has an answer, and none")
-    for _, reached, *rungs in runs:
+        if not isinstance(trial.get("token", ""), str) or trial["state"] not in get_args(State):
+            raise ValueError(f"trial {trial['id']} must have a token that is text, and a state")
+        running |= {trial["id"]} if trial["state"] == "running" else set()
+    for number in record["answers"]:
+        _whole(number, below=count)
+    for number, reached, *rungs in record.get("runs", ()):
+        if number not in running:
+            raise ValueError(f"trial {number} must be running, as it has reported")
         contexts.fidelity.checked(reached)  # type: ignore[union-attr]  # None is damage, too
         list(map(_whole, rungs))
     _whole(record.get("reports", 0), below=len(record["answers"]) + 1)
@@ -241,45 +224,58 @@ def _points(optimizer: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _stored_point(contexts: Contexts, point: Mapping[str, Any]) -> Any:
-    """Params of the whole space."""
-    space, record = contexts.space, point["params"]
-    params = space.rows[record] if isinstance(space, Table) else space.checked(_value(record))
-    return contexts.checked(params, _value(point.get("context")), _value(point.get("fidelity")))
+def _answer(answer: Answer) -> dict[str, Any]:
+    """Answer as JSON, with larger values better and None for a noise that is not known."""
+    numbers = {
+        name: [value, None if noise != noise else noise, bound]
+        for name, (value, noise, bound) in answer.numbers.items()
+    }
+    return {"where": answer.where, "numbers": numbers, **({"run": answer.run} if answer.run >= 0 else {})}
 
 
-def _coordinates(at: Any, space: Space) -> Floats:
-    """Coordinates of a point, (d,); ValueError if they are none of the space."""
-    found = np.array(at, dtype=float)
-    if found.shape != (len(space.groups),) or not np.isfinite(found).all():
-        raise ValueError(f"a point has other coordinates than the space: {repr(at)[:40]}")
-    return found
+def _stored_answer(record: Mapping[str, Any], points: int, measures: Measures) -> Answer:
+    """Answer of a record; ValueError unless it is one that this optimizer can have."""
+    numbers = {}
+    for name, (value, noise, bound) in record["numbers"].items():
+        if abs(_measured(value)) > LARGEST or value != value:
+            raise ValueError(f"{value} must be a number of at most {LARGEST:g} in size")
+        if name not in measures or measures[name].role == "tracked":
+            raise ValueError(f"an answer has a measure {name!r}, and the optimizer has none of this name")
+        noise = math.nan if noise is None else _measured(noise)
+        if noise <= 0 or (measures[name].role == "cost" and value <= 0):
+            raise ValueError("the noise and the cost of an answer must be above 0")
+        numbers[name] = Signed(value, noise, _whole(bound, -1, 2))
+    return Answer(_whole(record["where"], below=points), numbers, _whole(record.get("run", -1), -1))
 
 
-def _answer(arrival: Arrival, sign: float, signs: Sequence[float]) -> dict[str, Any]:
-    """Answer by field, with values as they were given, and None for what is not known."""
-    values = tuple(map(mul, signs, arrival.values))
-    given: dict[str, Any] = {"value": sign * arrival.value, "values": values, "bound": int(sign) * arrival.bound}
-    parts = arrival._replace(**given)._asdict()
-    parts = {name: part for name, part in parts.items() if name not in ("values", "bound") or part}
-    return {name: [*map(_known, part)] if isinstance(part, tuple) else _known(part) for name, part in parts.items()}
-
-
-def _stored_answer(record: Mapping[str, Any], sign: float, signs: Sequence[float]) -> Arrival:
-    parts: dict[str, Any] = {}
-    for name, part in record.items():
-        parts[name] = tuple(map(_number, part)) if isinstance(part, list) else _number(part)
-    bound = _whole(parts.get("bound", 0), -1, 2)
-    found = Arrival(**parts | {"value": sign * _measured(parts["value"]), "bound": int(sign) * bound})
-    return found._replace(values=tuple(map(mul, signs, found.values)))
-
-
-def _known(number: Any) -> Any:
-    return None if number != number else number
-
-
-def _number(known: Any) -> Any:
-    return math.nan if known is None else known
+def _of_format_1(content: Mapping[str, Any], measures: Measures) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Answers and trials of a file of 1.0: values had the sign of the user's, and the past had no numbers."""
+    answers, record, runs = [], dict(content["trials"]), dict[int, int]()
+    numbers, following = [], itertools.count(record["next"])
+    for stored, number in zip(content["answers"], record["answers"], strict=True):
+        values = stored.get("values") or [stored["value"]]
+        is_failure, bound = values == [None], _whole(stored.get("bound", 0), -1, 2)
+        read = [*zip(measures.objectives, values, strict=not is_failure)]
+        limited = [*zip(measures.constraints, stored["constraints"], strict=not is_failure)]
+        known = {
+            name: [measures[name].sign * clipped(_measured(value)), noise, int(measures[name].sign) * its]
+            for pairs, noise, its in ((read, stored["noise"], bound), (limited, None, 0))
+            for name, value in pairs
+            if value is not None
+        }
+        if stored.get("cost") is not None:
+            known[measures.cost] = [stored["cost"], None, 0]
+        run = stored.get("run", -1)
+        if number is None:
+            number = runs.setdefault(run, next(following)) if run >= 0 else next(following)
+        numbers.append(number)
+        answers.append({"where": stored["where"], "numbers": known, "run": run if run < 0 else number})
+    states: dict[int, State] = dict.fromkeys(record["failed"], "failed") | dict.fromkeys(record["told"], "done")
+    kept = [
+        [where, lost_at, dump(Trial(number, None, token, state=states.get(number, "running")))]
+        for number, where, token, lost_at in record["sent"]
+    ]
+    return answers, record | {"kept": kept, "next": next(following), "answers": numbers}
 
 
 def _plain(value: Any) -> Any:

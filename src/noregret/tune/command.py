@@ -20,7 +20,7 @@ from noregret.tune.service.command import add_mcp, add_serve, port
 from noregret.tune.study.study import Study, StudyError
 
 if TYPE_CHECKING:
-    from noregret.tune.learning.fronts import Wish
+    from noregret.tune.learning.findings import Wish
 
 LISTED = 20
 """Number of rows that are listed with the reason why they are kept out."""
@@ -83,6 +83,13 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     )
     past.add_argument("data", type=Path, metavar="DATA.csv", help="a column per parameter, 'value', 'noise' if known")
     past.add_argument("--ignore", action="store_true", help="ignore columns that are not parameters")
+    correct = _command(commands, "correct", _correct, "replace a result that was recorded wrongly; the old one is kept")
+    correct.add_argument("number", type=int, metavar="NUMBER", help="of the trial")
+    correct.add_argument("values", nargs="+", metavar="VALUE", help="the right one, or NAME=VALUE for named numbers")
+    withdraw = _command(commands, "withdraw", _withdraw, "take a result out of all conclusions; it stays on record")
+    withdraw.add_argument("number", type=int, metavar="NUMBER", help="of the trial")
+    for parser in (correct, withdraw):
+        parser.add_argument("--because", default="", metavar="TEXT", help="the reason, which is kept with it")
     restore = _command(commands, "restore", _restore, "list the copies of a study's database, or put one back")
     restore.add_argument("number", nargs="?", type=int, metavar="N", help="the copy to put back, as it is listed")
     add_serve(commands)
@@ -261,7 +268,7 @@ def _report(args: argparse.Namespace) -> None:
 
 def _wish(study: Study, limits: list[str], weights: list[str]) -> Wish:
     """Limits and weights that pick from the front of a study; StudyError if it has none, or they cannot be read."""
-    from noregret.tune.learning.fronts import Wish
+    from noregret.tune.learning.findings import Wish
 
     if (limits or weights) and not study.objectives:
         raise StudyError("--limit and --weight pick from a front: this study has one objective, and its best setting")
@@ -300,8 +307,8 @@ def _write(path: Path, content: bytes) -> None:
 
 def _export(args: argparse.Namespace) -> None:
     study = _ready(args)
-    from noregret.tune.store.exporting import exported, format_of
     from noregret.tune.store.store import Store
+    from noregret.tune.study.exchange import exported, format_of
 
     if args.target is None and args.format is None:
         raise StudyError("export needs a format: --csv, --json or --parquet, or --out with a name that says it")
@@ -322,19 +329,51 @@ def _export(args: argparse.Namespace) -> None:
 def _import(args: argparse.Namespace) -> None:
     study = _ready(args)
     from noregret.tune.store.store import Store
-    from noregret.tune.study.importing import read_rows
+    from noregret.tune.study.exchange import read_rows
 
     found = read_rows(study, args.data, args.ignore)
-    if not found.rows:
+    if not found.trials:
         raise StudyError(f"{args.data}: no row can be used; {found.kept_out[0]}")
     with Store(study) as store:
-        new = store.add(found.rows)
-        old, bad = len(found.rows) - new, len(found.kept_out)
-        say(f"{new} of {len(found.rows) + bad} rows added, {old} known already, {bad} kept out")
+        new = store.add(found.trials)
+        old, bad = len(found.trials) - new, len(found.kept_out)
+        say(f"{new} of {len(found.trials) + bad} rows added, {old} known already, {bad} kept out")
     for reason in found.kept_out[:LISTED]:
         complain(f"  {printable(reason)}")
     if bad > LISTED:
         complain(f"  and {bad - LISTED} more")
+
+
+def _correct(args: argparse.Namespace) -> None:
+    study = _ready(args)
+    from noregret.tune.store.store import Store
+
+    value = _corrected(study, args.values)
+    with Store(study) as store:
+        found = store.correct(args.number, value, args.because)
+    names = sorted(found.readings, key=lambda name: name not in study.measures.objectives)
+    said = ", ".join(f"{name} {its.value:.12g}" for name in names if (its := found.reading(name)))
+    say(f"trial {found.number} has been corrected: {printable(said)}; what it had before stays on record")
+
+
+def _corrected(study: Study, words: list[str]) -> Any:
+    """The value, or the numbers by name, that a command line gives; StudyError if they cannot be read."""
+    try:
+        if len(words) == 1 and "=" not in words[0]:
+            return float(words[0])
+        return {name: float(value) for name, _, value in (word.partition("=") for word in words)}
+    except ValueError:
+        names = " ".join(f"{name}=NUMBER" for name in study.measures.objectives)
+        raise StudyError(f"the right value must be a number, or like {names}, got {' '.join(words)!r}") from None
+
+
+def _withdraw(args: argparse.Namespace) -> None:
+    study = _ready(args)
+    from noregret.tune.store.store import Store
+
+    with Store(study) as store:
+        found = store.withdraw(args.number, args.because)
+    say(f"trial {found.number} has been withdrawn: it stays on record, and counts no more")
 
 
 def _watch(args: argparse.Namespace) -> None:

@@ -9,42 +9,44 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
 from numbers import Integral, Real
-from time import monotonic, sleep
-from typing import Any, Literal, NamedTuple, Protocol
+from time import monotonic
+from typing import Any, Literal, NamedTuple
 
 from noregret.extra import extra
 from noregret.optimizer import (
+    VALUE,
     Estimate,
     Gain,
     Goal,
+    JointEstimate,
+    Measures,
     Optimizer,
     OptimizerConfig,
+    Reading,
+    Readings,
     Table,
     Trial,
-    checked_numbers,
     checked_tolerance,
-    checked_value,
 )
-from noregret.tune.learning.suggest import AS_GOOD, confirming
-from noregret.tune.page import words
-from noregret.tune.page.prose import feasibility
+from noregret.tune import words
+from noregret.tune.learning.prose import feasibility
+from noregret.tune.learning.suggest import AS_GOOD, believed, replay_of
 from noregret.tune.page.reporting import report
+from noregret.tune.repeats import Target, middle, target_of
+from noregret.tune.session import LOOK, REFRESH_SECONDS, Plan, Session, Suggest, Suggester, Trials, View
+from noregret.tune.store.records import Claim, Record
+from noregret.tune.study.study import Budget, Stop
 
 LOG = logging.getLogger("noregret")
 FIRST_FAILURES = 3
 """Failures before the first value of a call that end it."""
-IDLE_SECONDS = 0.3
-"""Time after which a call that waits for trials of other processes looks again."""
-REFRESH_SECONDS = 0.1
-"""Least time between two pictures of the progress bar."""
-LOOK = 1.05
-"""Factor on the number of answers after which the stopping rule is asked again, and the best setting is shown again:
-later these cost more, and change less. The Optimizer draws new candidates at the same pace."""
 BAR = 20
 """Characters of the progress bar."""
 LINE = 120
@@ -59,7 +61,9 @@ REASONS: dict[Reason, str] = {
     "interrupted": "interrupted",
     "broken": "the executor is broken",
 }
-Callback = Callable[[Optimizer, Trial, float | None], object]
+Callback = Callable[[Optimizer, Trial, Any], object]
+Known = Callable[[Sequence[Record]], Optimizer]
+"""Function from all trials to an optimizer that knows them."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,6 +101,11 @@ class TuningResult:
         return None if self.optimizer.baseline is None else self.optimizer.gain()
 
     @property
+    def front(self) -> list[JointEstimate]:
+        """The best compromises between several objectives: `Optimizer.front`."""
+        return self.optimizer.front()
+
+    @property
     def plot(self) -> Any:
         """Pictures of the optimizer, as matplotlib axes."""
         optimizer: Any = self.optimizer
@@ -111,20 +120,26 @@ class TuningResult:
         return report(self.optimizer, *([] if path is None else [path]))
 
     def __repr__(self) -> str:
-        best, answers = self.best, self.optimizer.answers
-        failed = sum(answer.value is None for answer in answers)
-        key = self.optimizer.space.key
-        measured = sum(key(its.params) == key(best.params) for its in answers if its.value is not None)
+        optimizer, key = self.optimizer, self.optimizer.space.key
+        trials = [trial for trial in optimizer.trials if trial.state in ("done", "failed")]
+        failed = sum(trial.state == "failed" for trial in trials)
+        last = f", the last with {_shortened(self.failure)}" if self.failure else ""
+        counts = f"{len(trials)} evaluations{f', {failed} failed{last}' * bool(failed)}; {REASONS[self.stopped]}"
+        if optimizer.goals:
+            found = self.front if optimizer.measures.is_known(trials) else []
+            rows = (", ".join(f"{name} {its.in_words(name)}" for name in its.values) for its in found)
+            lines = [f"  {row}  at {words.params(its.params)}" for row, its in zip(rows, found, strict=True)]
+            return "\n".join([f"front: {len(found)} setting{'s' * (len(found) != 1)}", *lines, counts])
+        best = self.best
+        measured = sum(key(its.params) == key(best.params) for its in trials if its.state == "done")
         items = list(best.params.items() if isinstance(best.params, Mapping) else enumerate(best.params))
         width = max(len(str(name)) for name, _ in items)
-        lines = [f"{self.optimizer.goal[:-3]}um: {words.number(best.estimate)}, {words.likely(best)}"]
+        lines = [f"{optimizer.goal[:-3]}um: {words.number(best.estimate)}, {words.likely(best)}"]
         lines += [f"  {name!s:<{width}}  {words.value(value)}" for name, value in items]
         lines += [str(self.gain)] if self.gain else []
-        lines += [feasibility(best)] if self.optimizer.constraints else []
+        lines += [feasibility(best)] if optimizer.constraints else []
         lines += [best.remaining_in_words()] if best.has_gap else []
         times = f"measured {measured} time{'s' * (measured != 1)}" if measured else "not measured itself"
-        last = f", the last with {_shortened(self.failure)}" if self.failure else ""
-        counts = f"{len(answers)} evaluations{f', {failed} failed{last}' * bool(failed)}; {REASONS[self.stopped]}"
         return "\n".join([*lines, f"this setting was {times}", counts])
 
     def _repr_html_(self) -> str:
@@ -144,6 +159,11 @@ def minimize(
     constraints: Any = None,
     require: Any = None,
     safe: Any = None,
+    goals: Any = None,
+    fidelity: Any = None,
+    drift: Any = None,
+    repeats: int | tuple[int, int] = 1,
+    possible: Any = None,
     callbacks: Sequence[Callback] = (),
     storage: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -156,9 +176,11 @@ def minimize(
     Parameters
     ----------
     f : callable
-        Called as ``f(**params)`` for a dict space, and as ``f(row)`` for a table. It returns a number, or with
-        constraints ``(value, {"memory": 480})``. An exception, nan or anything else is a failure, see `Optimizer.fail`,
-        and is logged. If the first three trials fail, the last error is raised.
+        Called as ``f(**params)`` for a dict space, and as ``f(row)`` for a table; with a fidelity also with that, by
+        name. It returns a number, a `Reading` (a number and the noise that is known of it), or a dict with numbers or
+        Readings by name: ``value`` or each objective, each constraint, and any others, which are only tracked. With
+        constraints ``(value, {"memory": 480})`` will do, too. An exception, nan or anything else is a failure, see
+        `Optimizer.fail`, and is logged. If the first three trials fail, the last error is raised.
     space : dict, or table of candidates
         As `Optimizer` takes it.
     evaluations : int, optional
@@ -184,10 +206,23 @@ def minimize(
         Conditions that every setting meets, ``["threads * batch <= 4096"]``, as `Optimizer` takes them.
     safe : float or dict, optional
         Probability with which every trial meets the constraints, as `Optimizer` takes it.
+    goals : dict, optional
+        ``{"latency": "minimize", "cost": "minimize"}``: several objectives, as `Optimizer` takes them. The result has a
+        ``front`` instead of a best setting.
+    fidelity : dict, optional
+        ``{"epochs": Int(1, 81, log=True)}``, as `Optimizer` takes it: f is called with the fidelity of each trial.
+    drift : "auto" or float, optional
+        As `Optimizer` takes it, if the best setting changes.
+    repeats : int, or (int, int)
+        Number of calls of f for each trial, whose median counts; or the fewest and the most: then a trial ends when its
+        calls are clearly worse than the recommended setting, and each call counts.
+    possible : (float, float), or dict, optional
+        Least and largest value that there can be, as `Optimizer` takes it.
     callbacks : sequence of callables
-        Each is called as ``callback(optimizer, trial, value)`` after each evaluation, in this thread; the value is None
-        for a failure. One that returns True ends the call. Those that are context managers, such as the trackers of
-        `noregret.integrations.trackers`, are entered before the first evaluation and left after the last.
+        Each is called as ``callback(optimizer, trial, value)`` after each evaluation, in this thread; the trial has its
+        readings, and the value is None for a failure, and a dict with several objectives. One that returns True ends
+        the call. Those that are context managers, such as the trackers of `noregret.integrations.trackers`, are entered
+        before the first evaluation and left after the last.
     storage : path or URL, optional
         SQLite file, or URL of a database, that keeps every evaluation (extra ``tune``). The same call continues after
         a crash, with the same questions, and returns the result at once if all is done. Several processes may work on
@@ -210,10 +245,11 @@ def minimize(
     >>> result.best.lower <= 0.0 <= result.best.upper
     True
     """
-    plan = Plan(evaluations, seconds, stop, confirm)
-    options = {"baseline": baseline, "constraints": constraints, "require": require, "safe": safe}
-    problem = Problem(f, space, "minimize", options, rng, storage)
-    return _tuned(problem, plan, workers, callbacks, progress)
+    runs = _checked_repeats(repeats)
+    call = Call(f, planned(evaluations, seconds, stop, confirm, runs[0]), workers, runs, callbacks, storage, progress)
+    options = {"baseline": baseline, "constraints": constraints, "require": require, "safe": safe, "goals": goals}
+    options |= {"fidelity": fidelity, "drift": drift, "possible": possible}
+    return _tuned(call, space, "minimize", options, rng)
 
 
 def maximize(
@@ -229,6 +265,11 @@ def maximize(
     constraints: Any = None,
     require: Any = None,
     safe: Any = None,
+    goals: Any = None,
+    fidelity: Any = None,
+    drift: Any = None,
+    repeats: int | tuple[int, int] = 1,
+    possible: Any = None,
     callbacks: Sequence[Callback] = (),
     storage: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -242,190 +283,184 @@ def maximize(
     >>> maximize(lambda n: -((n - 7) ** 2), {"n": Int(1, 20)}, evaluations=25, rng=0).params
     {'n': 7}
     """
-    plan = Plan(evaluations, seconds, stop, confirm)
-    options = {"baseline": baseline, "constraints": constraints, "require": require, "safe": safe}
-    problem = Problem(f, space, "maximize", options, rng, storage)
-    return _tuned(problem, plan, workers, callbacks, progress)
+    runs = _checked_repeats(repeats)
+    call = Call(f, planned(evaluations, seconds, stop, confirm, runs[0]), workers, runs, callbacks, storage, progress)
+    options = {"baseline": baseline, "constraints": constraints, "require": require, "safe": safe, "goals": goals}
+    options |= {"fidelity": fidelity, "drift": drift, "possible": possible}
+    return _tuned(call, space, "maximize", options, rng)
 
 
-class Outcome(NamedTuple):
-    """Outcome of a call of f: a value and the numbers of constraints, or an error."""
+class FunctionMeasurer:
+    """Evaluations of a function, by an executor.
 
-    value: float | None
-    constraints: Mapping[str, float | None] | None
-    error: Exception | None
-    seconds: float
-    cost: float | None = None
-    """Seconds that it took of the budget, the choice of the setting included; None if evaluations are counted."""
+    Parameters
+    ----------
+    f : callable
+    optimizer : Optimizer
+        It says what f is called with, and which numbers it returns.
+    executor : Executor
+    workers : int
+    repeats : (int, int)
+        Fewest and most calls of a trial.
+    suggester : Suggester
+        Decides how many calls a trial is worth.
+    """
 
+    can_end = False
 
-@dataclass
-class Plan:
-    """When to ask, when to measure the recommendation, and when to stop."""
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        optimizer: Optimizer,
+        executor: Executor,
+        workers: int,
+        repeats: tuple[int, int],
+        suggester: Suggester,
+    ) -> None:
+        self._f, self._executor, self.workers = f, executor, workers
+        self._is_table, self._measures = isinstance(optimizer.space, Table), optimizer.measures
+        self._repeats, self._suggester = repeats, suggester
+        self._begun: dict[int, float] = {}
+        self._values = self._failures = 0
+        self.error: Exception | None = None
+        """Error of the last failure."""
 
-    evaluations: int | None
-    seconds: float | None
-    stop: float | str | None
-    confirm: int
-    stopped: Reason = "evaluations"
-    """Reason for the end, if it has come."""
-    begun: float = field(default_factory=monotonic)
-    _next_look: int = 0
-    _is_done: bool = False
+    def begin(self, trial: Record) -> Future[Any]:
+        args, named = ((trial.params,), {}) if self._is_table else ((), trial.params)
+        named = {**named, **(trial.fidelity or {})}
+        self._begun[trial.number] = monotonic()
+        (fewest, most), target = self._repeats, None
+        if most == 1:
+            return self._executor.submit(self._f, *args, **named)
+        if fewest < most and self._suggester.latest and self._measures.is_single:
+            target = target_of(self._suggester.latest[1])
+        return self._executor.submit(Repeated(self._f, fewest, most, target), *args, **named)
 
-    def __post_init__(self) -> None:
-        if self.evaluations is None and self.seconds is None and self.stop is None:
-            raise ValueError("one of evaluations, seconds and stop must be given, such as evaluations=50")
-        for name, least in (("evaluations", 1), ("confirm", 0)):
-            given = getattr(self, name)
-            if given is not None and (isinstance(given, bool) or not isinstance(given, Integral) or given < least):
-                raise ValueError(f"{name} must be a whole number from {least}, got {given!r}")
-        seconds: Any = self.seconds
-        if seconds is not None and (
-            isinstance(seconds, bool) or not isinstance(seconds, Real) or not float(seconds) > 0
-        ):
-            raise ValueError(f"seconds must be a number above 0, got {self.seconds!r}")
-        if self.stop is not None:
-            try:
-                checked_tolerance(self.stop)
-            except ValueError as error:
-                raise ValueError(str(error).replace("within", "stop", 1)) from None
+    def launch(self) -> None:
+        if hasattr(self._executor, "launch"):  # it starts calls together
+            self._executor.launch()
 
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the begin of the call."""
-        return monotonic() - self.begun
-
-    @property
-    def weighs_costs(self) -> bool:
-        """True if questions weigh improvement by the time that it takes: seconds are all that the budget counts."""
-        return self.seconds is not None and self.evaluations is None
-
-    def left(self, made: int, finished: int) -> float:
-        """Evaluations that are left, given how many were begun in all and how many this call has finished.
-
-        For a time budget, their number at the rate so far; 0 if the time is over. One evaluation is always made.
-        """
-        left = math.inf if self.evaluations is None else self.evaluations - made
-        if self.seconds is None or not finished:
-            return left
-        return min(left, max(finished * (self.seconds / self.elapsed - 1), 0.0))
-
-    def share(self, made: int) -> float:
-        """Share of the budget that is used; 0 if there is none."""
-        shares = [made / self.evaluations] if self.evaluations else []
-        shares += [self.elapsed / self.seconds] if self.seconds else []
-        return min(max(shares, default=0.0), 1.0)
-
-    def next(self, optimizer: Optimizer, made: int, finished: int) -> Trial | None:
-        """Trial to measure next: the recommendation, or what the optimizer asks for; None at the end.
-
-        Parameters
-        ----------
-        optimizer : Optimizer
-            It knows the pending trials.
-        made, finished
-            As for `left`.
-        """
-        left = self.left(made, finished)
-        if left <= 0:
-            self.stopped = "seconds" if made < (self.evaluations or math.inf) else "evaluations"
-            return None
-        self._look(optimizer)
-        left = 0.0 if self._is_done else left
-        pending = [trial.params for trial in optimizer.pending]
-        params = confirming(optimizer, left, made + left, self.confirm, pending) if self.confirm else None
-        if params is not None:
-            return optimizer.expect(params)
-        if self._is_done:
-            self.stopped = "within"
-            return None
-        if self.weighs_costs and self.seconds is not None:
-            return optimizer.ask(left=max(self.seconds - self.elapsed, 1e-3))
-        return optimizer.ask()
-
-    def _look(self, optimizer: Optimizer) -> None:
-        """Ask the stopping rule, if it is time."""
-        answers = len(optimizer.answers) if self.stop is not None else 0
-        if self.stop is not None and not self._is_done and answers >= self._next_look:
-            self._is_done = optimizer.done(self.stop)
-            self._next_look = math.ceil(LOOK * answers)
-
-
-class Source(Protocol):
-    """Trials to measure, and their outcomes."""
-
-    is_over: bool
-    """True if there will be no further trial."""
-
-    @property
-    def optimizer(self) -> Optimizer:
-        """Optimizer that knows all outcomes."""
-        ...
-
-    @property
-    def made(self) -> int:
-        """Number of trials in all."""
-        ...
-
-    def next(self) -> Trial | None:
-        """Next trial to measure, None if there is none now."""
-        ...
-
-    def tell(self, trial: Trial, outcome: Outcome) -> None:
-        """Keep the outcome of a trial."""
-        ...
-
-    def give_back(self, trial: Trial) -> None:
-        """Leave a trial to a later call."""
-        ...
-
-
-class Memory:
-    """Trials of an optimizer in memory."""
-
-    def __init__(self, optimizer: Optimizer, plan: Plan) -> None:
-        self.optimizer, self._plan = optimizer, plan
-        self.made, self._finished, self.is_over = 0, 0, False
-
-    def next(self) -> Trial | None:
-        trial = self._plan.next(self.optimizer, self.made, self._finished)
-        self.made, self.is_over = self.made + (trial is not None), trial is None
-        return trial
-
-    def tell(self, trial: Trial, outcome: Outcome) -> None:
-        self._finished += 1
-        if outcome.value is None:
-            self.optimizer.fail(trial, cost=outcome.cost)
-        else:
-            self.optimizer.tell(trial, outcome.value, constraints=outcome.constraints, cost=outcome.cost)
-
-    def give_back(self, trial: Trial) -> None:
+    def end(self, number: int) -> None:
         pass
 
+    def outcome(self, trial: Record, future: Future[Any]) -> Record:
+        """The trial with what f has returned; BrokenExecutor if it could not be called."""
+        seconds = monotonic() - self._begun.pop(trial.number)
+        ended = replace(trial, seconds=seconds, ended=datetime.now())
+        try:
+            returned = future.result()
+            runs = [self._readings(each) for each in (returned if self._repeats[1] > 1 else [returned])]
+        except BrokenExecutor:
+            raise
+        except Exception as error:
+            LOG.warning("trial %d: failed at %s", trial.number, trial.params, exc_info=error)
+            self._failures, self.error = self._failures + 1, error
+            return replace(ended, state="failed", failure=f"{type(error).__name__}: {error}")
+        self._values += 1
+        names = dict.fromkeys(name for run in runs for name in run)
+        each = {name: tuple(reading for run in runs for reading in run.get(name, ())) for name in names}
+        if self._repeats[0] == self._repeats[1]:
+            each = {name: (middle(readings),) for name, readings in each.items()}
+        done = replace(ended, state="done", readings=each)
+        LOG.info("trial %d: %s at %s", trial.number, value_of(self._measures, done), trial.params)
+        return done
 
-class Problem(NamedTuple):
-    """Function to tune, with everything that does not change during the call."""
+    def check(self, outcome: Record) -> None:
+        """Raise the error of the last of the first failures."""
+        if self.error is not None and not self._values and self._failures == FIRST_FAILURES:
+            self.error.add_note(f"noregret: the first {FIRST_FAILURES} trials failed, this is the last of them")
+            raise self.error
+
+    def _readings(self, returned: Any) -> Readings:
+        """Readings of what f has returned: a number, a Reading, a dict of these, or a pair with the constraints."""
+        if self._measures.constraints and isinstance(returned, tuple) and len(returned) == 2:
+            return self._measures.readings(returned[0], constraints=returned[1])
+        if isinstance(returned, Mapping):
+            if self._measures.is_single and VALUE not in returned:
+                names = ", ".join(f"{name!r}: 'minimize'" for name in returned)
+                raise ValueError(
+                    f"f must return a dict with 'value', got {dict(returned)!r}: add it, or for several objectives "
+                    f"give goals={{{names}}}"
+                )
+            return self._measures.readings(returned)
+        if self._measures.constraints:
+            wanted = "with constraints f must return (value, {name: number})"
+            raise ValueError(f"{wanted}, got {returned!r}: or a dict with all of them")
+        try:
+            return self._measures.readings(returned)
+        except ValueError:
+            advice = ""
+            if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], Mapping):
+                name = next(iter(returned[1]), "name")
+                advice = f": declare what it must meet, as in constraints={{{name!r}: ('<=', 1)}}, or return a dict"
+            raise ValueError(f"f must return a finite number, got {returned!r}{advice}") from None
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A function that is called several times; it can be sent to another process if f can."""
 
     f: Callable[..., Any]
-    space: Any
-    goal: Goal
-    options: dict[str, Any]
-    rng: Any
-    storage: str | os.PathLike[str] | None
+    fewest: int
+    most: int
+    target: Target | None
+    """Value that has to come near for more than the fewest calls."""
 
-    @contextmanager
-    def source(self, optimizer: Optimizer, plan: Plan) -> Iterator[Source]:
-        """Trials in memory, or in the storage."""
-        if self.storage is None:
-            yield Memory(optimizer, plan)
-            return
-        extra("optuna", "tune")
-        extra("sqlalchemy", "tune")
-        from noregret.tune.stored_function import StoredFunction
+    def __call__(self, *args: Any, **named: Any) -> list[Any]:
+        returned: list[Any] = []
+        while len(returned) < self.most and not (len(returned) >= self.fewest and self._is_enough(returned)):
+            returned.append(self.f(*args, **named))
+        return returned
 
-        with StoredFunction(optimizer, self.storage, self.rng, plan) as stored:
-            yield stored
+    def _is_enough(self, returned: Sequence[Any]) -> bool:
+        if self.target is None:
+            return False
+        values = [each[VALUE] if isinstance(each, Mapping) else each for each in returned]
+        values = [each[0] if isinstance(each, tuple) else each for each in values]
+        return self.target.is_out_of_reach([each.value if isinstance(each, Reading) else each for each in values])
+
+
+def value_of(measures: Measures, trial: Trial) -> Any:
+    """Value of a trial, those of several objectives as a dict; None for a failure."""
+    if trial.state != "done":
+        return None
+    return trial.value() if measures.is_single else measures.values(trial)
+
+
+class MemoryTrials:
+    """Trials of an optimizer in memory."""
+
+    def __init__(self, optimizer: Optimizer, evaluations: int | None) -> None:
+        self.optimizer, self._evaluations = optimizer, evaluations
+        self._records: dict[int, Record] = {}
+        self.is_done = False
+        """True if the stopping rule has held."""
+
+    def records(self) -> list[Record]:
+        return list(self._records.values())
+
+    def claim(self, suggest: Suggest) -> Claim:
+        if self._evaluations is not None and len(self._records) >= self._evaluations:
+            return Claim(None, over=True)
+        trial = suggest(self.records())
+        self.is_done = trial is None
+        if trial is not None:
+            self._records[trial.number] = trial
+        return Claim(trial and replace(trial, started=datetime.now()), over=trial is None)
+
+    def tell(self, outcome: Record) -> bool:
+        self._records[outcome.number] = outcome
+        self.optimizer.add([outcome])
+        return True
+
+    def give_back(self, number: int) -> None:
+        pass
+
+    def heartbeat(self, numbers: Iterable[int]) -> list[int]:
+        return []
+
+    def back_up(self) -> None:
+        pass
 
 
 class Inline(Executor):
@@ -440,51 +475,125 @@ class Inline(Executor):
         return future
 
 
-def _tuned(
-    problem: Problem, plan: Plan, workers: int | Executor, callbacks: Sequence[Callback], progress: bool | None
-) -> TuningResult:
-    if not callable(problem.f):
-        raise ValueError(f"f must be a function, got {problem.f!r}")
-    if callable(callbacks) or not all(map(callable, callbacks)):
-        raise ValueError(f"callbacks must be a list of functions, got {callbacks!r}")
-    if not isinstance(problem.storage, str | os.PathLike | None):
-        raise ValueError(f"storage must be a path or a URL, such as 'study.db', got {problem.storage!r}")
-    options = problem.options | ({"budget": plan.seconds} if plan.weighs_costs else {})
+class Call(NamedTuple):
+    """Arguments of `minimize` and `maximize` beside the problem."""
+
+    f: Callable[..., Any]
+    plan: Plan
+    workers: int | Executor
+    repeats: tuple[int, int]
+    callbacks: Sequence[Callback]
+    storage: str | os.PathLike[str] | None
+    progress: bool | None
+
+
+def planned(
+    evaluations: int | None, seconds: float | None, stop: float | str | None, confirm: int, repeats: int = 1
+) -> Plan:
+    """Plan of a call; ValueError if it has no end, or makes no sense."""
+    if evaluations is None and seconds is None and stop is None:
+        raise ValueError("one of evaluations, seconds and stop must be given, such as evaluations=50")
+    for name, least, given in (("evaluations", 1, evaluations), ("confirm", 0, confirm)):
+        if given is not None and (isinstance(given, bool) or not isinstance(given, Integral) or given < least):
+            raise ValueError(f"{name} must be a whole number from {least}, got {given!r}")
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, Real) or not float(seconds) > 0):
+        raise ValueError(f"seconds must be a number above 0, got {seconds!r}")
+    if stop is not None:
+        try:
+            checked_tolerance(stop)
+        except ValueError as error:
+            raise ValueError(str(error).replace("within", "stop", 1)) from None
+    rule = None if stop is None else Stop(stop)
+    return Plan(Budget(evaluations, seconds), rule, confirm, repeats=repeats)
+
+
+def _checked_repeats(repeats: Any) -> tuple[int, int]:
+    """Fewest and most calls of a trial; ValueError if they make no sense."""
+    pair = repeats if isinstance(repeats, tuple | list) else (repeats, repeats)
+    is_whole = all(isinstance(each, Integral) and not isinstance(each, bool) for each in pair)
+    if len(pair) != 2 or not is_whole or not 1 <= pair[0] <= pair[1]:
+        wanted = "a whole number from 1, or the fewest and the most such as (1, 10)"
+        raise ValueError(f"repeats must be {wanted}, got {repeats!r}")
+    return int(pair[0]), int(pair[1])
+
+
+def _tuned(call: Call, space: Any, goal: Goal, options: dict[str, Any], rng: Any) -> TuningResult:
+    plan = call.plan
+    if not callable(call.f):
+        raise ValueError(f"f must be a function, got {call.f!r}")
+    if callable(call.callbacks) or not all(map(callable, call.callbacks)):
+        raise ValueError(f"callbacks must be a list of functions, got {call.callbacks!r}")
+    if not isinstance(call.storage, str | os.PathLike | None):
+        raise ValueError(f"storage must be a path or a URL, such as 'study.db', got {call.storage!r}")
+    if options["goals"] is not None:
+        plan = replace(plan, confirm=0)
+    options |= {"budget": plan.budget.seconds} if plan.weighs_costs else {}
     config = OptimizerConfig(as_good=AS_GOOD if plan.confirm else 0.0)
-    optimizer = Optimizer(problem.space, goal=problem.goal, rng=problem.rng, calibration=config, **options)
-    _check_signature(problem.f, optimizer)
+    its_goal = None if options["goals"] is not None else goal
+    optimizer = Optimizer(space, goal=its_goal, rng=rng, calibration=config, **options)
+    if plan.stop is not None and optimizer.goals:
+        raise ValueError("stop is about one objective: with several, give evaluations or seconds")
+    _check_signature(call.f, optimizer)
     with ExitStack() as open_until_end:
-        executor, count = _executor(workers, open_until_end)
-        source = open_until_end.enter_context(problem.source(optimizer, plan))
-        bar = open_until_end.enter_context(_bar(progress, plan, source))
-        for callback in callbacks:
+        executor, count = _executor(call.workers, open_until_end)
+        trials, known, lease = _trials(call, plan, optimizer, rng, open_until_end)
+        suggester = Suggester(plan, known, LOOK)
+        measurer = FunctionMeasurer(call.f, optimizer, executor, count, call.repeats, suggester)
+        bar = open_until_end.enter_context(_bar(call.progress, suggester, trials, known))
+        for callback in call.callbacks:
             if isinstance(callback, AbstractContextManager):
                 open_until_end.enter_context(callback)
-        loop = Loop(problem.f, optimizer, source, plan, executor, count, callbacks, bar)
+        views: list[View] = [bar, Callbacks(call.callbacks, trials, known)]
+        stopped: Reason = "evaluations"
         try:
-            stopped = loop.run()
+            why = Session(suggester, trials, measurer, views, lease=lease).run()
+            stopped = "callback" if why == "callback" else "seconds" if why == "seconds" else "evaluations"
+            if stopped == "evaluations" and _is_done(trials):
+                stopped = "within"
         except KeyboardInterrupt:
             stopped = "interrupted"
-            if not _has_value(source.optimizer):
+            if not _has_value(known(trials.records())):
                 raise
         except BrokenExecutor as error:
-            stopped = "broken"
-            if not _has_value(source.optimizer):
+            stopped, made = "broken", len(trials.records())
+            if not _has_value(known(trials.records())):
                 raise
-            warnings.warn(f"stopped after {source.made} evaluations: {error}", stacklevel=3)
-        known = source.optimizer
-        if not _has_value(known):
-            raise loop.error or ValueError(
-                f"all {source.made} evaluations in the storage failed: fix f and allow more of them, or give another "
-                "storage"
+            warnings.warn(f"stopped after {made} evaluations: {error}", stacklevel=3)
+        found = known(trials.records())
+        if not _has_value(found):
+            raise measurer.error or ValueError(
+                f"all {len(trials.records())} evaluations in the storage failed: fix f and allow more of them, or give "
+                "another storage"
             )
-    return TuningResult(known, stopped, "" if loop.error is None else f"{type(loop.error).__name__}: {loop.error}")
+    failure = "" if measurer.error is None else f"{type(measurer.error).__name__}: {measurer.error}"
+    return TuningResult(found, stopped, failure)
+
+
+def _trials(
+    call: Call, plan: Plan, optimizer: Optimizer, rng: Any, open_until_end: ExitStack
+) -> tuple[Trials, Known, float | None]:
+    """Trials in memory or in the storage, a function from all trials to an optimizer that knows them, and a lease."""
+    if call.storage is None:
+        return MemoryTrials(optimizer, plan.budget.rounds), lambda records: optimizer, None
+    extra("optuna", "tune")
+    extra("sqlalchemy", "tune")
+    from noregret.tune.stored_function import opened, study_of
+
+    study = study_of(optimizer, os.fspath(call.storage), rng, plan, call.repeats)
+    store, replay = open_until_end.enter_context(opened(study)), replay_of(study)
+    return store, partial(believed, study, replay=replay), float(study.lease)
+
+
+def _is_done(trials: Any) -> bool:
+    """Return True if trials have ended by the stopping rule."""
+    return trials.is_done if isinstance(trials, MemoryTrials) else trials.stopped() == "within"
 
 
 def _check_signature(f: Callable[..., Any], optimizer: Optimizer) -> None:
     """Raise TypeError if f cannot be called with the params of the space; nothing was evaluated yet."""
     is_table, names = isinstance(optimizer.space, Table), optimizer.space.names
     args, named = ((None,), {}) if is_table else ((), dict.fromkeys(names))
+    named |= dict.fromkeys(optimizer.fidelity or ())
     try:
         signature = inspect.signature(f)
     except (TypeError, ValueError):  # some functions of extension modules have none
@@ -509,119 +618,6 @@ def _executor(workers: int | Executor, open_until_end: ExitStack) -> tuple[Execu
     return pool, workers
 
 
-class Loop:
-    """The evaluations of one call."""
-
-    def __init__(
-        self,
-        f: Callable[..., Any],
-        optimizer: Optimizer,
-        source: Source,
-        plan: Plan,
-        executor: Executor,
-        workers: int,
-        callbacks: Sequence[Callback],
-        bar: Bar,
-    ) -> None:
-        self._f, self._source, self._plan = f, source, plan
-        self._executor, self._workers, self._callbacks, self._bar = executor, workers, callbacks, bar
-        self._is_table, self._constraints = isinstance(optimizer.space, Table), optimizer.constraints
-        self._running: dict[Future[Any], tuple[Trial, float, float]] = {}
-        """Trial of each call, when it was asked for and when the call began."""
-        self._values = self._failures = 0
-        self.error: Exception | None = None
-        """Error of the last failure."""
-
-    def run(self) -> Reason:
-        """Evaluate f until the plan or a callback says that it is enough; return the reason."""
-        self._plan.begun = monotonic()
-        try:
-            while True:
-                while len(self._running) < self._workers:
-                    asked = monotonic()
-                    trial = self._source.next()
-                    if trial is None:
-                        break
-                    self._begin(trial, asked)
-                if not self._running and self._source.is_over:
-                    return self._plan.stopped
-                if not self._running:
-                    sleep(IDLE_SECONDS)
-                ended = wait(self._running, return_when=FIRST_COMPLETED).done if self._running else ()
-                for future in ended:
-                    if self._end(future):
-                        return "callback"
-        finally:
-            for future, (trial, *_) in self._running.items():
-                future.cancel()
-                self._source.give_back(trial)
-
-    def _begin(self, trial: Trial, asked: float) -> None:
-        begun = monotonic()
-        try:
-            args, named = ((trial.params,), {}) if self._is_table else ((), trial.params)
-            future = self._executor.submit(self._f, *args, **named)
-        except BaseException:
-            self._source.give_back(trial)
-            raise
-        self._running[future] = trial, asked, begun
-
-    def _end(self, future: Future[Any]) -> bool:
-        """Keep the outcome of a trial; True if a callback wants to stop."""
-        trial, asked, begun = self._running[future]
-        outcome, now = self._outcome(future, monotonic() - begun), monotonic()
-        outcome = outcome._replace(cost=now - asked if self._plan.weighs_costs else None)
-        self._source.tell(trial, outcome)
-        del self._running[future]  # not before it is kept: what is running at the end is given back
-        self._bar.show()
-        if outcome.error is None:
-            self._values += 1
-            LOG.info("trial %d: %s at %s", trial.id, outcome.value, trial.params)
-        else:
-            LOG.warning("trial %d: failed at %s", trial.id, trial.params, exc_info=outcome.error)
-            self._failures, self.error = self._failures + 1, outcome.error
-            if not self._values and self._failures == FIRST_FAILURES:
-                outcome.error.add_note(f"noregret: the first {FIRST_FAILURES} trials failed, this is the last of them")
-                raise outcome.error
-        if not self._callbacks:
-            return False
-        optimizer = self._source.optimizer
-        wishes = [callback(optimizer, trial, outcome.value) for callback in self._callbacks]
-        return any(wish is True for wish in wishes)
-
-    def _outcome(self, future: Future[Any], seconds: float) -> Outcome:
-        """Outcome of a finished call of f; BrokenExecutor if it could not be called."""
-        try:
-            returned = future.result()
-        except BrokenExecutor:
-            raise
-        except Exception as error:
-            return Outcome(None, None, error, seconds)
-        try:
-            if not self._constraints:
-                return Outcome(_number(returned), None, None, seconds)
-            if not isinstance(returned, tuple) or len(returned) != 2:
-                raise ValueError(f"with constraints f must return (value, {{name: number}}), got {returned!r}")
-            checked_numbers(self._constraints, returned[1])
-            return Outcome(_number(returned[0]), returned[1], None, seconds)
-        except ValueError as error:
-            return Outcome(None, None, error, seconds)
-
-
-def _number(returned: Any) -> float:
-    try:
-        return checked_value(returned)
-    except ValueError:
-        advice = ""
-        if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], Mapping):
-            advice = (
-                f": declare what it must meet, as in constraints={{{next(iter(returned[1]), 'name')!r}: ('<=', 1)}}"
-            )
-        elif isinstance(returned, Mapping):
-            advice = ": for several objectives, write a loop with Optimizer(space, goals={...})"
-        raise ValueError(f"f must return a finite number, got {returned!r}{advice}") from None
-
-
 def _shortened(text: str) -> str:
     """The first line of a text, without its end if it is long."""
     line = (text.splitlines() or [""])[0]
@@ -629,11 +625,42 @@ def _shortened(text: str) -> str:
 
 
 def _has_value(optimizer: Optimizer) -> bool:
-    return any(answer.value is not None for answer in optimizer.answers)
+    return any(trial.state == "done" for trial in optimizer.trials)
+
+
+class Callbacks:
+    """View of a session that calls the callbacks of `minimize`."""
+
+    def __init__(self, callbacks: Sequence[Callback], trials: Trials, known: Known) -> None:
+        self._callbacks, self._trials, self._known = callbacks, trials, known
+
+    def started(self, trial: Record) -> None:
+        pass
+
+    def told(self, outcome: Record, counted: bool) -> bool:
+        """Return True if a callback wants to stop."""
+        if not self._callbacks:
+            return False
+        optimizer = self._known(self._trials.records())
+        value = value_of(optimizer.measures, outcome)
+        wishes = [callback(optimizer, outcome, value) for callback in self._callbacks]
+        return any(wish is True for wish in wishes)
+
+    def refresh(self) -> None:
+        pass
 
 
 class Bar:
     """No progress bar."""
+
+    def started(self, trial: Record) -> None:
+        pass
+
+    def told(self, outcome: Record, counted: bool) -> None:
+        self.show()
+
+    def refresh(self) -> None:
+        pass
 
     def show(self) -> None:
         """Show that there is another outcome."""
@@ -642,35 +669,36 @@ class Bar:
 class LineBar(Bar):
     """Progress on one line of standard error, which is written over."""
 
-    def __init__(self, plan: Plan, source: Source) -> None:
-        self._plan, self._source = plan, source
+    def __init__(self, suggester: Suggester, trials: Trials, known: Known) -> None:
+        self._suggester, self._trials, self._known = suggester, trials, known
         self._shown, self._best, self._next_best, self._width = -math.inf, "", 0, 0
-        self._at_start = source.made
+        self._at_start = len(trials.records())
 
     def show(self, is_last: bool = False) -> None:
         """Write the line; the best setting is looked up again when there are 5% more trials."""
         if monotonic() - self._shown < REFRESH_SECONDS and not is_last:
             return
-        made = self._source.made
-        if made >= self._next_best or is_last:
-            self._next_best = math.ceil(LOOK * made)
-            optimizer = self._source.optimizer
-            if _has_value(optimizer):
+        records = self._trials.records()
+        if len(records) >= self._next_best or is_last:
+            self._next_best = math.ceil(LOOK * len(records))
+            optimizer = self._known(records)
+            if _has_value(optimizer) and not optimizer.goals:
                 best = optimizer.best()
                 is_known = math.isfinite(best.upper - best.lower)
                 ends = " ({} to {})".format(*words.between(best.lower, best.upper, 2)) if is_known else ""
                 self._best = f", best {words.number(best.estimate, 3)}{ends}"
-        self._write(self._line(made))
+        self._write(self._line(records))
         self._shown = monotonic()
 
-    def _line(self, made: int) -> str:
-        plan = self._plan
-        share, total = plan.share(made), "" if plan.evaluations is None else f"/{plan.evaluations}"
-        bar = f"[{'#' * round(BAR * share):<{BAR}}] " if plan.evaluations or plan.seconds else ""
-        began = plan.share(self._at_start) if plan.evaluations else 0.0
-        rest = plan.elapsed * (1 - share) / (share - began) if share > began else 0.0
+    def _line(self, records: Sequence[Record]) -> str:
+        plan, moment = self._suggester.plan, self._suggester.moment(records)
+        evaluations = plan.budget.rounds
+        share, total = plan.share(moment), "" if evaluations is None else f"/{evaluations}"
+        bar = f"[{'#' * round(BAR * share):<{BAR}}] " if evaluations or plan.budget.seconds else ""
+        began = plan.share(replace(moment, made=self._at_start, elapsed=0.0)) if evaluations else 0.0
+        rest = moment.elapsed * (1 - share) / (share - began) if share > began else 0.0
         left = f", {words.duration(math.ceil(rest))} left" if 0 < share < 1 and rest else ""
-        return f"{bar}{made}{total}{self._best}{left}"
+        return f"{bar}{moment.made}{total}{self._best}{left}"
 
     def _write(self, line: str) -> None:
         room = shutil.get_terminal_size().columns - 1
@@ -679,13 +707,13 @@ class LineBar(Bar):
 
 
 @contextmanager
-def _bar(progress: bool | None, plan: Plan, source: Source) -> Iterator[Bar]:
+def _bar(progress: bool | None, suggester: Suggester, trials: Trials, known: Known) -> Iterator[Bar]:
     """Progress bar, if it is wanted or can be seen."""
     is_seen = sys.stderr is not None and (sys.stderr.isatty() or _is_notebook())
     if not (is_seen if progress is None else progress):
         yield Bar()
         return
-    bar = LineBar(plan, source)
+    bar = LineBar(suggester, trials, known)
     try:
         yield bar
     finally:

@@ -19,31 +19,22 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
 from statistics import median
 from threading import Event, Lock, Thread, current_thread, main_thread
 from time import monotonic
-from typing import IO, TYPE_CHECKING, Any, Protocol, Self
+from typing import IO, Any, Protocol, Self
 
+from noregret.optimizer import VALUE, Reading, Readings
 from noregret.tune import keeper as keeping
 from noregret.tune.progress import Progress
-from noregret.tune.study.results import (
-    TIMES,
-    MaxRss,
-    NoResult,
-    NotMeasured,
-    Report,
-    Result,
-    first_measured,
-    search_in_time,
-)
+from noregret.tune.repeats import middle
+from noregret.tune.store.records import Record
+from noregret.tune.study.results import TIMES, MaxRss, NoResult, NotMeasured, search_in_time
 from noregret.tune.study.study import Study, StudyError, filled, groups, placeholders
-
-if TYPE_CHECKING:
-    from noregret.optimizer import Bound
 
 KEPT = 1 << 18
 """The number of bytes kept of each output, its last ones."""
@@ -53,8 +44,6 @@ FLOOD = 1 << 26
 TIMEOUT = "(timeout)"
 """End of the reason why a run was ended whose time was up."""
 
-FEWEST = 5
-"""The number of repeats from which their spread says enough about the noise of their median (decision 197)."""
 EARLY = "ended early, as its intermediate results said enough"
 """Reason why a run with a fidelity was ended."""
 BUSY_LOAD, BUSY_SHARE = 1.5, 0.5
@@ -113,36 +102,6 @@ class Run:
         return self.ended.endswith(TIMEOUT)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Outcome of a trial: a value, or the reason for its absence. Equal outcomes say the same about the setting."""
-
-    value: float | None
-    failure: str = ""
-    seconds: float = field(default=0.0, compare=False)
-    """Duration of the command, of its last run if there were several."""
-    stderr: str = field(default="", compare=False)
-    """The end of the standard error of a failed run."""
-    constraints: Mapping[str, float] = field(default_factory=dict)
-    """Further numbers of the same run, by the name of the constraint on each."""
-    noise: float | None = None
-    """Standard deviation of the value, None if unknown."""
-    bound: Bound | None = None
-    """Direction in which the value lies beyond ``value``, of a trial that was cut short; None if it is the value."""
-    cost: float | None = field(default=None, compare=False)
-    """Cost of the trial, None if it is not counted: seconds in a study whose budget is seconds."""
-    runs: tuple[float, ...] = ()
-    """The result of each run, if their number was decided by the results and there are several."""
-    fidelity: Mapping[str, Any] | None = None
-    """The fidelity that the value was measured at, None if there is no value or the study has no fidelity."""
-    reports: tuple[Report, ...] = field(default=(), compare=False)
-    """Intermediate results of the run: few of them, and the last."""
-    is_stopped: bool = False
-    """True if the run was stopped before it had reached the fidelity that was asked."""
-    values: Mapping[str, float | None] = field(default_factory=dict)
-    """With several objectives, the value of each, None if it was not measured; ``value`` is the first that was."""
-
-
 class Judge(Protocol):
     """Decides, by what is known about other settings, whether a trial is worth more time."""
 
@@ -153,35 +112,25 @@ class Judge(Protocol):
         """Return True if a trial with these runs needs no other."""
         ...
 
-    def is_hopeless(
-        self, params: Mapping[str, Any], fidelity: Mapping[str, Any] | None, reports: Sequence[Report]
-    ) -> bool:
-        """Return True if the run of a trial at this fidelity, with these intermediate results, is to be stopped."""
+    def is_hopeless(self, trial: Record, reports: Sequence[Reading]) -> bool:
+        """Return True if the run of a trial, with these intermediate results, is to be stopped."""
         ...
 
 
-def measure(
-    study: Study,
-    params: Mapping[str, Any],
-    keeper: Keeper,
-    stop: Event,
-    judge: Judge | None = None,
-    fidelity: Mapping[str, Any] | None = None,
-) -> Outcome:
-    """Run the command as often as the study's ``repeats`` says, after its warm-up; the value is the median.
+def measure(study: Study, trial: Record, keeper: Keeper, stop: Event, judge: Judge | None = None) -> Record:
+    """Run the command as often as the study's ``repeats`` says, after its warm-up; return the trial with its readings.
 
-    A failed run is repeated as often as ``retries`` says, then the trial has failed. If half of the runs and more are
-    stopped at the judge's limit, the median is not known: no further one is started, and the value is a bound. Where
-    there is a limit, time-outs are such stops too.
+    The reading of a fixed number of runs is their median. A failed run is repeated as often as ``retries`` says, then
+    the trial has failed. If half of the runs and more are stopped at the judge's limit, the median is not known: no
+    further one is started, and the value is a bound. Where there is a limit, time-outs are such stops too.
 
     Parameters
     ----------
-    study, params, keeper, stop
+    study, trial, keeper, stop
+        The trial is measured at its fidelity, the highest by default, if the study has one.
     judge : Judge, optional
         Decides how often the command runs if ``repeats`` is a range, as often as allowed without it; and which runs
         are stopped, if the study has a fidelity and intermediate results.
-    fidelity : mapping, optional
-        The fidelity to measure at; the highest by default, if the study has one.
 
     Raises
     ------
@@ -190,77 +139,52 @@ def measure(
     Stopped
         If ``stop`` was set before the end.
     """
-    outcomes: list[Outcome] = []
-    values: list[float] = []
+    runs: list[Record] = []
     (fewest, most), cut = study.runs, 0
     for number in range(-study.warmup, most):
         for _ in range(study.failure.retries + 1):
-            outcome = _measured_once(study, params, keeper, stop, judge, fidelity, is_warmup=number < 0)
-            if not outcome.failure:
+            run = _measured_once(study, trial, keeper, stop, judge, is_warmup=number < 0)
+            if run.state == "done":
                 break
         else:
-            return outcome
-        if number >= 0 and outcome.value is not None:
-            outcomes.append(outcome)
-            values.append(outcome.value)
-            cut += outcome.bound is not None
+            return run
+        if number >= 0:
+            runs.append(run)
+            cut += _is_cut(run)
+            values = [value for its in runs if (value := study.measures.first_value(its)) is not None]
             is_enough = fewest <= len(values) < most and judge is not None and judge.is_enough(values)
             if 2 * cut > most or is_enough:
                 break
-    planned = most if 2 * cut > most else len(values)
-    if planned == 1:
-        return outcomes[0]
-    ended = [outcome.constraints for outcome in outcomes if outcome.bound is None]
-    is_bound = 2 * cut >= planned
-    found = {n: [value for its in outcomes if (value := its.values[n]) is not None] for n in study.objectives}
-    several = {name: median(known) if known else None for name, known in found.items()}
-    return Outcome(
-        first_measured(several) if several else median([*values, *[max(values)] * (planned - len(values))]),
-        seconds=outcomes[-1].seconds,
-        constraints={name: median(its[name] for its in ended) for name in study.constraints} if ended else {},
-        noise=None if several or is_bound else error_of_median(values),
-        bound="at_least" if is_bound else None,
-        runs=tuple(values) if fewest < most and not cut and not several else (),
-        fidelity=outcomes[0].fidelity,
-        values=several,
-    )
+    planned = most if 2 * cut > most else len(runs)
+    return runs[0] if planned == 1 else replace(runs[-1], readings=_together(study, runs, planned, cut))
 
 
-def error_of_median(values: Sequence[float]) -> float | None:
-    """Standard error of a median: 1.96 of them to both sides hold the true median with at least 95% under normal noise.
+def _is_cut(run: Record) -> bool:
+    return any(reading.bound for reading in run.runs())
 
-    It comes from the mean distance to the median and Student's quantile for n - 1 degrees of freedom, so that a small
-    spread of few values is not trusted and an outlier makes it larger. None for fewer than `FEWEST` values, or if all
-    are equal.
 
-    >>> round(error_of_median([1.0, 2.0, 3.0, 4.0, 5.0]), 2)
-    1.49
-    """
-    count = len(values)
-    if count < FEWEST or min(values) == max(values):
-        return None
-    from scipy.special import stdtrit  # few studies need it
-
-    middle = median(values)
-    spread = sum(abs(value - middle) for value in values) / (count - 1) * math.pi / 2
-    return float(spread / math.sqrt(count) * stdtrit(count - 1, 0.975) / 1.96)
+def _together(study: Study, runs: Sequence[Record], planned: int, cut: int) -> Readings:
+    """Readings of several runs, of which some were cut: each run's where their number was decided, else the medians."""
+    if 2 * cut >= planned:
+        values = [run.value() or 0.0 for run in runs]
+        return {VALUE: (Reading(median([*values, *[max(values)] * (planned - len(values))]), bound="at_least"),)}
+    ended = runs if study.objectives else [run for run in runs if not _is_cut(run)]
+    each = {name: [reading for run in ended for reading in run.runs(name)] for name in study.results_by_measure}
+    if cut:
+        each[VALUE] = [reading for run in runs for reading in run.runs()]
+    is_decided = study.runs[0] < study.runs[1] and not cut
+    return {name: tuple(readings) if is_decided else (middle(readings),) for name, readings in each.items() if readings}
 
 
 def _measured_once(
-    study: Study,
-    params: Mapping[str, Any],
-    keeper: Keeper,
-    stop: Event,
-    judge: Judge | None,
-    fidelity: Mapping[str, Any] | None,
-    is_warmup: bool,
-) -> Outcome:
-    progress, asked = None, None
+    study: Study, trial: Record, keeper: Keeper, stop: Event, judge: Judge | None, is_warmup: bool
+) -> Record:
+    progress, asked, params = None, None, trial.params
     if study.levels is not None:
-        asked = fidelity or study.levels.highest
+        asked = trial.fidelity or study.levels.highest
         if study.steps and not is_warmup:
-            is_told = study.levels.name in study.used
-            is_hopeless = partial(judge.is_hopeless, params, asked) if judge else lambda reports: False
+            is_told, at = study.levels.name in study.used, replace(trial, fidelity=asked)
+            is_hopeless = partial(judge.is_hopeless, at) if judge else lambda reports: False
             progress = Progress(study.levels, study.steps, asked, is_told, is_hopeless)
         params = {**params, **asked}
     weighs = any(isinstance(result, MaxRss) for result in study.results)
@@ -276,35 +200,35 @@ def _measured_once(
         try:
             _check_ended_well(run, (0,))
         except NoResult as error:
-            return Outcome(None, f"prepare: {error}", run.seconds, run.stderr[-2000:])
+            return _failed(trial, f"prepare: {error}", run)
     limit = math.inf if judge is None or is_warmup else judge.limit
     most = min(study.timeout, limit)
     run = start(study.arguments(params), timeout=most, weighs=weighs, progress=progress)
+    done = replace(trial, state="done", seconds=run.seconds)
     if run.is_late and limit < math.inf:
-        return Outcome(most, "", run.seconds, bound="at_least")
+        return replace(done, readings={VALUE: (Reading(most, bound="at_least"),)})
     if progress is not None and run.ended == EARLY:
         assert progress.last is not None
-        return Outcome(
-            progress.last.value,
-            seconds=run.seconds,
-            fidelity=progress.reached,
-            reports=progress.reports,
-            is_stopped=progress.is_stopped,
-        )
+        readings = {VALUE: (*progress.reports, Reading(progress.last.value))}
+        return replace(done, readings=readings, fidelity=progress.reached, is_stopped=progress.is_stopped)
     try:
         if is_warmup:
             _check_ended_well(run, study.failure.ok_exit_codes)
-            return Outcome(None, "", run.seconds)
+            return done
         _check_output(study, run)
-        several = _several(study, run)
-        value = first_measured(several) if several else study.result.read(run)
-        limited = {name: _read("constraint", name, its.result, run) for name, its in study.constraints.items()}
+        known: Readings = {
+            name: (Reading(value),) for name, value in _read_all(study, run).items() if value is not None
+        }
         if progress is not None:
             progress.read(run.stdout)
-        reports = progress.reports if progress is not None else ()
-        return Outcome(value, "", run.seconds, constraints=limited, fidelity=asked, reports=reports, values=several)
+            known = {**known, VALUE: (*progress.reports, *known[VALUE])}
+        return replace(done, readings=known, fidelity=asked)
     except NoResult as error:
-        return Outcome(None, str(error), run.seconds, run.stderr[-2000:])
+        return _failed(trial, str(error), run)
+
+
+def _failed(trial: Record, reason: str, run: Run) -> Record:
+    return replace(trial, state="failed", failure=reason, seconds=run.seconds, stderr=run.stderr[-2000:])
 
 
 def check_command(study: Study) -> None:
@@ -364,22 +288,27 @@ def _check_output(study: Study, run: Run) -> None:
         raise NoResult(f"its output has {found.text!r}, which counts as a failure")
 
 
-def _several(study: Study, run: Run) -> dict[str, float | None]:
-    """The value of each objective, None for one that the run says it did not measure; NoResult if it lacks one."""
-    found: dict[str, float | None] = dict.fromkeys(study.objectives)
-    for name, objective in study.objectives.items():
-        with suppress(NotMeasured):
-            found[name] = _read("objective", name, objective.result, run)
-    if found and first_measured(found) is None:
+def _read_all(study: Study, run: Run) -> dict[str, float | None]:
+    """The number of each measure; None for an objective that the run says it did not measure, or a missing tracked one.
+
+    NoResult if another one is missing.
+    """
+    found: dict[str, float | None] = {}
+    for name, result in study.results_by_measure.items():
+        its = study.measures[name]
+        try:
+            found[name] = result.read(run)
+        except NoResult as error:
+            is_told = its.role == "objective" and bool(study.objectives) and isinstance(error, NotMeasured)
+            if its.role != "tracked" and not is_told:
+                raise NoResult(str(error) if name == VALUE else f"{its.role} {its.name}: {error}") from None
+            found[name] = None
+        low, high = its.possible
+        if not low <= (found[name] or low) <= high:
+            raise NoResult(f"{its.role} {its.name} is {found[name]:g}, and possible is from {low:g} to {high:g}")
+    if all(found[name] is None for name in study.measures.objectives):
         raise NoResult("the run has measured none of the objectives: all are null")
     return found
-
-
-def _read(kind: str, name: str, result: Result, run: Run) -> float:
-    try:
-        return result.read(run)
-    except NoResult as error:
-        raise type(error)(f"{kind} {name}: {error}") from None
 
 
 def _signal(number: int) -> str:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from noregret.optimizer import Fidelity, Int
-from noregret.tune.study.results import Report, Steps
+from noregret.optimizer import Fidelity, Int, Reading
+from noregret.tune.study.results import Steps
 
 FIRST_SECONDS, LONGEST_SECONDS, PART = 0.2, 2.0, 0.1
 """Time from the start to the first look at the output, and from one look to the next: a part of the time so far, at
@@ -37,18 +37,18 @@ class Progress:
         result: Steps,
         asked: Mapping[str, Any],
         is_told: bool,
-        is_hopeless: Callable[[Sequence[Report]], bool],
+        is_hopeless: Callable[[Sequence[Reading]], bool],
     ) -> None:
         self.levels, self._result, self._asked = levels, result, asked[levels.name]
         self._is_told, self._is_hopeless = is_told, is_hopeless
-        self._kept: list[Report] = []
+        self._kept: list[Reading] = []
         self._next, self._position, self._judged = FIRST_SECONDS, 0, 0
-        self.last: Report | None = None
+        self.last: Reading | None = None
         self.is_stopped = False
         """True if the run was found not to be worth its time."""
 
     @property
-    def reports(self) -> tuple[Report, ...]:
+    def reports(self) -> tuple[Reading, ...]:
         """The first result at or above each of a few fidelities, and the last one."""
         is_more = self.last is not None and self.last not in self._kept
         return (*self._kept, *([self.last] if self.last is not None and is_more else []))
@@ -57,6 +57,7 @@ class Progress:
     def reached(self) -> dict[str, Any]:
         """Fidelity of the last result."""
         assert self.last is not None
+        assert self.last.step is not None
         return {self.levels.name: self.last.step}
 
     def is_over(self, seconds: float, new_lines: Callable[[int], tuple[str, int]]) -> bool:
@@ -77,7 +78,7 @@ class Progress:
             self.read(text)
         if self.last is None:
             return False
-        if self.last.step >= self._asked:
+        if self.reached[self.levels.name] >= self._asked:
             return not self._is_told
         rungs = self.levels.rung(self.reached)
         if rungs > self._judged:
@@ -87,11 +88,11 @@ class Progress:
     def read(self, text: str) -> None:
         """Take in the results in these lines."""
         parameter = self.levels.parameter
-        for step, value in self._result.steps(text):
+        for step, value in ((reading.step or 0.0, reading.value) for reading in self._result.steps(text)):
             reached = min(math.floor(step) if isinstance(parameter, Int) else step, parameter.high)
-            if reached < parameter.low or (self.last is not None and reached <= self.last.step):
+            if reached < parameter.low or (self.last is not None and reached <= self.reached[self.levels.name]):
                 continue
             known = 0 if self.last is None else self.levels.rung(self.reached)
-            self.last = Report(reached, value)
+            self.last = Reading(value, step=reached)
             if self.levels.rung(self.reached) > known:
                 self._kept.append(self.last)

@@ -34,9 +34,10 @@ from noregret.extra import MissingExtra, extra
 from noregret.files import write_atomically
 from noregret.formatting import number
 from noregret.terminal import complain, printable, say
-from noregret.tune.measuring import Keeper, Outcome, check_command, disturbances, interruptible, measure
+from noregret.tune import words
+from noregret.tune.measuring import Keeper, check_command, disturbances, interruptible, measure
 from noregret.tune.measuring import Stopped as RunStopped
-from noregret.tune.page import words
+from noregret.tune.store.records import Record
 from noregret.tune.study import checks
 from noregret.tune.study.results import TIMES, MaxRss, UserTime, WallTime
 from noregret.tune.study.study import Budget, Command, Failure, Study, StudyError, groups
@@ -298,21 +299,21 @@ class Race:
             study = self.studies[option] if not self.values[option] else replace(self.studies[option], warmup=0)
             LOG.debug("%s: %s", letter(option), study.shell_line({}))
             try:
-                outcome = measure(study, {}, keeper, stop)
+                outcome = measure(study, Record(len(self.values[option]), {}), keeper, stop)
             except RunStopped:
                 self.stopped, self.seconds = "time", monotonic() - start
                 return
             try:
-                comparison.tell(option, outcome.value)
+                comparison.tell(option, outcome.value())
             except ValueError as error:
                 raise StudyError(f"{letter(option)}: {self.lines[option]!r}: {error}: change --bounds") from None
-            self.values[option].append(outcome.value)
+            self.values[option].append(outcome.value())
             self.seconds = monotonic() - start
-            if outcome.value is None:
+            if outcome.state == "failed":
                 self._failed(option, outcome)
             show()
 
-    def _failed(self, option: int, outcome: Outcome) -> None:
+    def _failed(self, option: int, outcome: Record) -> None:
         name, values = f"{letter(option)}: {self.lines[option]!r}", self.values[option]
         why = f"{outcome.failure}" + "".join(f"\n    | {line}" for line in words.last_lines(outcome))
         if values == [None] * FAILURES:

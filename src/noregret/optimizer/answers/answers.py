@@ -13,11 +13,12 @@ import numpy as np
 from noregret.belief.posterior import Floats
 from noregret.decision.playing import child
 from noregret.optimizer.answers.certificate import WIDTH, Certificate, certificate
-from noregret.optimizer.answers.changes import Reversions, one_by_one, with_fewest_changes
+from noregret.optimizer.answers.changes import Change, Reversions, one_by_one, with_fewest_changes
 from noregret.optimizer.answers.estimate import Estimate, Gain
 from noregret.optimizer.answers.importance import Importance, Share, shares
-from noregret.optimizer.checking import Goal, StopRule, checked_confidence, checked_tolerance
+from noregret.optimizer.checking import StopRule, checked_confidence, checked_tolerance
 from noregret.optimizer.config import OptimizerConfig
+from noregret.optimizer.measures import Goal, Measure
 from noregret.optimizer.model.candidates import top
 from noregret.optimizer.model.constraints import RECOMMEND, recommended
 from noregret.optimizer.model.current import Snapshot
@@ -41,28 +42,27 @@ class Answers:
         With at least two values.
     contexts : Contexts
     config : OptimizerConfig
-    goal : "minimize" or "maximize"
+    measure : Measure
+        The objective.
     seed : SeedSequence
-    possible : (float, float)
-        Least and largest value that there can be.
     """
 
     state: Snapshot
     contexts: Contexts
     config: OptimizerConfig
-    goal: Goal
+    measure: Measure
     seed: np.random.SeedSequence
-    possible: tuple[float, float] = (-math.inf, math.inf)
 
     @property
-    def sign(self) -> float:
-        """Factor that makes larger values better."""
-        return 1.0 if self.goal == "maximize" else -1.0
+    def goal(self) -> Goal:
+        """Direction in which values are better."""
+        assert self.measure.goal is not None
+        return self.measure.goal
 
     @cached_property
     def certificate(self) -> Certificate:
         """Certificate of the observations."""
-        return certificate(self.state, child(self.seed, 5, len(self.state.history.arrivals)))
+        return certificate(self.state, child(self.seed, 5, len(self.state.history)))
 
     def best(self, fewest_changes: bool = True) -> Estimate:
         """Params with the largest lower confidence bound, of those that likely meet the constraints.
@@ -91,9 +91,9 @@ class Answers:
     def _may_stay(self, baseline: Any) -> bool:
         """True if the baseline may be recommended: it has a value and is likely to meet the constraints."""
         state, arm = self.state, self.state.baseline_arm()
-        if arm is None or int(state.numbers[arm]) in state.history.unproven or not state.recommendable[arm]:
+        if arm is None or not state.history.answered(int(state.numbers[arm])):
             return False
-        return state.history.answered(int(state.numbers[arm])) > 0 and state.log_feasible[arm] >= math.log(RECOMMEND)
+        return bool(state.recommendable[arm] and state.log_feasible[arm] >= math.log(RECOMMEND))
 
     def _recommended(self, setting: Any, baseline: Any, is_known: bool = True) -> Estimate:
         """Estimate of a recommended setting; if it is known well enough, with a certificate and its changes."""
@@ -111,15 +111,16 @@ class Answers:
             return None
         mean, models = self.state.belief.predict(np.vstack([point, points]))[0], self.state.models
         values = models.reported(models.fit.centre + mean)
-        before, after = [baseline[name] for name in names], [setting[name] for name in names]
-        return Reversions(names, before, after, points, values[0] - values[1:], self.certificate)
+        gains = zip(names, (values[0] - values[1:]).tolist(), strict=True)
+        changed = [Change(name, baseline[name], setting[name], gain, gain, gain) for name, gain in gains]
+        return Reversions(changed, points, self.certificate)
 
     def _most_measured(self, scores: Floats, arm: int) -> int:
         """Of the measured arms that are as good as this one and as likely feasible, the one with most measurements."""
         state = self.state
         if not self.config.as_good:
             return arm
-        counts = np.array([state.history.answered(number) if number >= 0 else 0 for number in state.numbers.tolist()])
+        counts = np.array(list(map(state.history.answered, state.numbers.tolist())))  # of a candidate 0
         close = scores >= scores[arm] - self.config.as_good * state.belief.std[arm]
         close &= state.log_feasible >= min(state.log_feasible[arm], math.log(RECOMMEND))
         return int(np.lexsort((scores, np.where(close, counts, -1)))[-1]) if counts[close].any() else arm
@@ -136,13 +137,13 @@ class Answers:
         found = measured[state.in_context[measured] & (state.log_feasible[measured] >= math.log(RECOMMEND))]
         arms = found[top(state.belief.mean[found], PROMISING)]
         if not arms.size:
-            return -self.sign * math.inf
+            return -self.measure.sign * math.inf
         points = state.belief.arms[arms]
         worse = 1 if self.goal == "maximize" else 2
-        ends = self.sign * np.array([each[worse] for each in self._ends(points)])
+        ends = self.measure.sign * np.array([each[worse] for each in self._ends(points)])
         noise = np.sqrt(np.broadcast_to(models.noise_variance(points), len(points)))
         numbers = models.scale.standard(ends[np.isfinite(ends)]) - WIDTH * noise[np.isfinite(ends)]
-        return self.sign * float(models.scale.original(numbers).max(initial=-math.inf))
+        return self.measure.sign * float(models.scale.original(numbers).max(initial=-math.inf))
 
     def predict(self, params: Sequence[Any]) -> list[Estimate]:
         """Estimates for each of these params of the whole space, at least one."""
@@ -160,10 +161,10 @@ class Answers:
         (mean, std), width = belief.predict(points), self.config.interval(belief)
         shifts, centre = (0.0, -width * std, width * std), models.fit.centre
         own = [models.reported(centre + mean + shift) for shift in shifts]
-        ends = self.sign * np.array([*own, *self.certificate.interval(points, width)]) + 0.0  # no -0.0
-        if history.measured < FEWEST and not history.is_noise_known:
+        ends = self.measure.sign * np.array([*own, *self.certificate.interval(points, width)]) + 0.0  # no -0.0
+        if history.measured < FEWEST and not history.column.is_noise_known:
             ends[1:] = [[-math.inf], [math.inf], [-math.inf], [math.inf]]
-        ends[np.isfinite(ends)] = np.clip(ends[np.isfinite(ends)], *self.possible)
+        ends[np.isfinite(ends)] = np.clip(ends[np.isfinite(ends)], *self.measure.possible)
         return list(zip(ends[0].tolist(), ends.min(axis=0).tolist(), ends.max(axis=0).tolist(), strict=True))
 
     def importance(self, better_half: bool = False) -> Importance:
@@ -200,11 +201,11 @@ class Answers:
         space, best, other = self.contexts.space, chosen or self.best(), self.predict([baseline])[0]
         if space.key(best.params) == space.key(other.params):
             return Gain(0.0, 0.0, 0.0, best, best, self.goal)
-        estimate = self.sign * (best.estimate - other.estimate)
+        estimate = self.measure.sign * (best.estimate - other.estimate)
         assert best._point is not None
         assert other._point is not None
         points = np.vstack([best._point, other._point])
         lower, upper = self.certificate.difference(points, WIDTH)
         relative = self.certificate.relative_difference(points, WIDTH)
         found = Gain(estimate, min(lower, estimate), max(upper, estimate), best, other, self.goal, relative=relative)
-        return found.within(*self.possible)
+        return found.within(*self.measure.possible)

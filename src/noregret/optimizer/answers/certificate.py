@@ -180,11 +180,14 @@ class Certificate:
 
     def _are_far(self, places: Floats) -> Bools:
         """Mask of the (n, d) places with no measurement near them, (n,); near is wider where more parameters apply."""
+        points, times = self.pooled.rows.points, self.pooled.rows.times
+        if times is not None:  # what is more than half out of date does not count
+            points = points[self.pooled.now - times <= self.calibrated.fit.half_life]
         applying, far = self.space.applying(places).sum(axis=1), np.ones(len(places), dtype=bool)
         shortest = min(model.ratio for model in self.tenable)
         for parameters in np.unique(applying):
             reach = np.minimum(LENGTHS * shortest * self._lengthscales, unexplored_from(parameters))
-            near, there = cKDTree(self._up_to_date / reach), applying == parameters
+            near, there = cKDTree(points / reach), applying == parameters
             far[there] = np.isinf(near.query(places[there] / reach, distance_upper_bound=1.0)[0])
         return far
 
@@ -289,23 +292,17 @@ class Certificate:
             return self.others
         return np.vstack([self.others, spread_out(self.space, COVER, 0)])
 
-    def _contest_everywhere(self, model: Tenable, point: Floats, rng: Rng) -> _Contest:
+    def _contest_everywhere(self, model: Tenable, point: Floats, rng: Rng) -> Contest:
         """The point, others that may be the best, and settings around those that are the best in some draws of f."""
         mean, std = model.process.predict(self._cover)
         best = self._cover[top(mean + 3 * std, CONTENDERS_EVERYWHERE)]
-        first = self._joint(model, np.vstack([point, best]))
+        first = contest(model, np.vstack([point, best]))
         if not self.is_free:
             return first
         tops = np.vstack([point, best])[np.unique(first.draws(TOPS, rng).argmax(axis=0))]
         radii = model.ratio * self._lengthscales * rng.choice(RADII, size=(CLOUD, 1))
         near = self.space.snap(around(tops, CLOUD, radii, np.array(self.space.groups), rng))
-        return self._joint(model, np.vstack([point, best, near]))
-
-    @property
-    def _up_to_date(self) -> Floats:
-        """The measured points, but for those of which more than half is out of date."""
-        points, times = self.pooled.rows.points, self.pooled.rows.times
-        return points if times is None else points[self.pooled.now - times <= self.calibrated.fit.half_life]
+        return contest(model, np.vstack([point, best, near]))
 
     @property
     def _lengthscales(self) -> Floats:
@@ -320,14 +317,10 @@ class Certificate:
         kept = with_best(spread(points / self._lengthscales, MOST // 2), self.means, MOST)
         return np.union1d(kept, self.anchors)
 
-    def _contest(self, model: Tenable, point: Floats) -> _Contest:
+    def _contest(self, model: Tenable, point: Floats) -> Contest:
         """The point and the others that may be the best under a model."""
         mean, std = model.process.predict(self.others)
-        return self._joint(model, np.vstack([point, self.others[top(mean + 3 * std, CONTENDERS)]]))
-
-    def _joint(self, model: Tenable, points: Floats) -> _Contest:
-        mean, covariance = model.process.joint(points)
-        return _Contest(model.fitted, mean, pivoted_root(covariance))
+        return contest(model, np.vstack([point, self.others[top(mean + 3 * std, CONTENDERS)]]))
 
 
 def _apart(points: Floats) -> Ints:
@@ -347,7 +340,7 @@ def _ellipse(mean: Floats, covariance: Floats, width: float) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class _Contest:
+class Contest:
     """The settings that may be the best, the recommended one first: mean (m,), covariance root root'."""
 
     fitted: FittedModels
@@ -369,6 +362,12 @@ class _Contest:
         return int(np.count_nonzero(self.excess(count, rng) > bound))
 
 
+def contest(model: Tenable, points: Floats) -> Contest:
+    """Contest of (m, d) points under a model."""
+    mean, covariance = model.process.joint(points)
+    return Contest(model.fitted, mean, pivoted_root(covariance))
+
+
 def certificate(state: Snapshot, seed: np.random.SeedSequence) -> Certificate:
     """Certificate of a snapshot. Settings that are hopeless or hardly feasible are no alternatives."""
     history, belief, centre = state.history, state.belief, state.models.fit.centre
@@ -378,10 +377,10 @@ def certificate(state: Snapshot, seed: np.random.SeedSequence) -> Certificate:
     learnt, now = state.learnt, belief.full.now
     only_bounded = history.only_bounded
     bounded = np.isin(state.numbers[belief.row_arms], only_bounded) if only_bounded.size else None
-    pooled = Pooled(rows, learnt.scatter, learnt.freedom, history.is_noise_known, now, bounded)
+    pooled = Pooled(rows, learnt.scatter, learnt.freedom, history.column.is_noise_known, now, bounded)
     baseline = state.baseline_arm() if history.baseline_points else None
     anchors = np.flatnonzero(belief.row_arms == baseline) if baseline is not None else np.empty(0, dtype=np.intp)
-    means, answers = belief.mean[belief.row_arms], len(history.arrivals)
+    means, answers = belief.mean[belief.row_arms], len(history)
     is_free = not state.margins and state.space.count > len(belief.arms)
     return Certificate(state.models, state.space, pooled, means, belief.arms[is_other], seed, answers, anchors, is_free)
 

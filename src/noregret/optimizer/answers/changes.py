@@ -57,27 +57,16 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Reversions:
-    """A setting with one parameter set back to the baseline's value, for each that differs.
+    """Changes to the baseline, still without intervals, and the (n, d) points with each of them taken back alone."""
 
-    ``points`` are (n, d), and ``gains`` are by how much each is estimated to be worse, (n,).
-    """
-
-    names: list[str]
-    before: list[Any]
-    after: list[Any]
+    changed: list[Change]
     points: Floats
-    gains: Floats
     certificate: Certificate
 
     def changes(self, point: Floats) -> list[Change]:
         """Worth of each change at a (1, d) point, the largest first."""
-        ends = self.certificate.differences(point, self.points, WIDTH) if self.names else []
-        found = [
-            Change(name, before, after, gain, min(lower, gain), max(upper, gain))
-            for name, before, after, gain, (lower, upper) in zip(
-                self.names, self.before, self.after, self.gains.tolist(), ends, strict=True
-            )
-        ]
+        ends = zip(self.changed, self.certificate.differences(point, self.points, WIDTH), strict=True)
+        found = [its._replace(lower=min(low, its.lower), upper=max(high, its.upper)) for its, (low, high) in ends]
         return sorted(found, key=lambda change: -change.estimate)
 
 
@@ -109,7 +98,8 @@ def with_fewest_changes(state: Snapshot, space: Space, params: Any, baseline: An
     failed = set(history.unproven.tolist())
     while True:
         tried = [reverted(space, current, baseline, name) for name in differing(current, baseline)]
-        found = [each for each in tried if each is not None and history.number(_whole(state, each)) not in failed]
+        known = [each for each in tried if each is not None]
+        found = [each for each in known if history.number(with_context(each, state.space)) not in failed]
         if not found:
             return current
         points = _encoded(state, [current, *found])
@@ -137,9 +127,5 @@ def one_by_one(state: Snapshot, space: Space, params: Any, baseline: Any) -> tup
     return names, np.array(points)
 
 
-def _whole(state: Snapshot, params: Any) -> Any:
-    return with_context(params, state.space)
-
-
 def _encoded(state: Snapshot, params: list[Any]) -> Floats:
-    return state.history.space.encode([_whole(state, each) for each in params])
+    return state.history.space.encode([with_context(each, state.space) for each in params])

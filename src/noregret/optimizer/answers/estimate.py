@@ -11,7 +11,7 @@ from noregret.belief.posterior import Floats
 from noregret.formatting import as_precise_as, number, shown
 from noregret.optimizer.answers.certificate import LEVEL, Certificate
 from noregret.optimizer.answers.changes import Change, Reversions
-from noregret.optimizer.checking import Goal
+from noregret.optimizer.measures import Goal
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,8 +110,7 @@ class Estimate:
         """Largest improvement that another setting may bring, in the units of the values, with probability ``level``.
 
         It is infinite before the first fit, while too many settings are unexplored, and where nothing is likely to
-        meet the constraints. Computed when it is first
-        looked at, as of when the estimate was made.
+        meet the constraints. Computed when it is first looked at, as of when the estimate was made.
         """
         if self._certificate is None or self._point is None:
             return math.inf
@@ -213,7 +212,11 @@ class Gain:
     def __str__(self) -> str:
         """As ``18% lower than your settings (between 12% and 23%, at 95%)``; if that is not shown, it says so first."""
         if self.best is self.baseline:
-            return self._nothing()
+            change = self.best.promising
+            if change is None:
+                return "your settings are the best that is known"
+            which = f"{change.name} {shown(change.before)} -> {shown(change.after)}"
+            return f"nothing is shown to be better than your settings; most promising: {which}"
         words = ("lower", "higher") if self.goal == "minimize" else ("higher", "lower")
         percent, unit = (self.percent, "%") if self.percent else (self, "")
         both = percent.lower < 0 < percent.upper
@@ -229,14 +232,6 @@ class Gain:
             chance = chance_in_words(self.baseline.feasible)
             said += f"; your settings meet the constraints with a probability of {chance}"
         return said
-
-    def _nothing(self) -> str:
-        """The result if the recommended setting is the baseline."""
-        change = self.best.promising
-        if change is None:
-            return "your settings are the best that is known"
-        which = f"{change.name} {shown(change.before)} -> {shown(change.after)}"
-        return f"nothing is shown to be better than your settings; most promising: {which}"
 
 
 def _said(value: float, unit: str, words: tuple[str, str] | None) -> str:

@@ -16,20 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from noregret.belief.numerics.linalg import pivoted_root
 from noregret.belief.posterior import HUGE, Floats, Ints
 from noregret.decision.playing import child
 from noregret.formatting import as_precise_as, shown
 from noregret.optimizer.answers.answers import Answers
-from noregret.optimizer.answers.certificate import LEVEL
+from noregret.optimizer.answers.certificate import LEVEL, contest
 from noregret.optimizer.answers.estimate import Gain, chance_in_words
 from noregret.optimizer.answers.importance import Importance
-from noregret.optimizer.checking import LARGEST, Goals, Possible, check_objectives, checked_constraints
-from noregret.optimizer.config import OptimizerConfig
+from noregret.optimizer.measures import LARGEST, check_objectives, checked_constraints
 from noregret.optimizer.model.constraints import RECOMMEND
-from noregret.optimizer.model.current import CANDIDATE, Snapshot
+from noregret.optimizer.model.current import Snapshot
 from noregret.optimizer.model.objectives import hypervolume, is_dominated, means_at, nondominated, reported
-from noregret.optimizer.space.contexts import Contexts, FixedContext
+from noregret.optimizer.space.contexts import FixedContext
 from noregret.optimizer.space.parameters import finite
 
 DRAWS = 500
@@ -137,30 +135,6 @@ class FrontAnswers:
     """Answers about several objectives: those of each by name, all about the same settings."""
 
     each: dict[str, Answers]
-    goals: Goals
-
-    @classmethod
-    def of(
-        cls,
-        state: Snapshot,
-        contexts: Contexts,
-        config: OptimizerConfig,
-        goals: Goals,
-        seed: np.random.SeedSequence,
-        possible: Possible,
-        method: str,
-    ) -> FrontAnswers:
-        """Answers from the snapshots of the objectives; ValueError if one has fewer than two values."""
-        found = dict(zip(goals, state.objectives, strict=True))
-        each = {
-            name: Answers(its, contexts, config, goals[name], seed, possible[name])
-            for name, its in found.items()
-            if its is not None
-        }
-        lacking = [name for name in goals if name not in each]
-        if lacking:
-            raise ValueError(f"{method}() needs at least 2 values of objective {lacking[0]!r}: tell more first")
-        return cls(each, goals)
 
     @property
     def states(self) -> list[Snapshot]:
@@ -173,7 +147,7 @@ class FrontAnswers:
 
     @property
     def _signs(self) -> Floats:
-        return np.array([answers.sign for answers in self.each.values()])
+        return np.array([answers.measure.sign for answers in self.each.values()])
 
     @cached_property
     def _pool(self) -> Ints:
@@ -185,17 +159,11 @@ class FrontAnswers:
         allowed = state.allowed & ~np.isin(state.numbers, state.history.unproven)
         is_small = state.space.count <= len(state.numbers) or isinstance(state.space, FixedContext)
         histories = [its.history for its in self.states]
-        measured = [
-            number != CANDIDATE and any(history.answered(number) for history in histories)
-            for number in state.numbers.tolist()
-        ]
+        measured = [any(its.answered(number) for its in histories) for number in state.numbers.tolist()]
         found = np.flatnonzero(allowed & (is_small | np.array(measured)))
         if not found.size:
             raise ValueError("a front needs a value of params that meet require: tell one first")
-        if not state.margins:
-            return found
-        chances = state.log_feasible[found]
-        return np.asarray(found[chances >= min(math.log(RECOMMEND), float(chances.max()))])
+        return state.feasible(found)
 
     @cached_property
     def _cautious(self) -> tuple[Floats, Floats, Floats]:
@@ -224,28 +192,21 @@ class FrontAnswers:
 
     def draws(self, points: Floats) -> Floats:
         """Joint draws of all objectives at (n, d) points, with larger values better, (`DRAWS`, n, m)."""
-        seed = child(self._first.seed, 7, len(self._first.state.history.arrivals))
+        seed = child(self._first.seed, 7, len(self._first.state.history))
         rng, columns = np.random.default_rng(seed), []
         for answers in self.each.values():
             weights, models = zip(*answers.certificate.averaged, strict=True)
             counts, parts = rng.multinomial(DRAWS, weights), []
             for model, count in zip(models, counts.tolist(), strict=True):
                 if count:
-                    mean, covariance = model.process.joint(points)
-                    root = pivoted_root(covariance)
-                    numbers = mean[:, None] + root @ rng.standard_normal((root.shape[1], count))
-                    parts.append(model.fitted.reported(numbers).T)
+                    parts.append(model.fitted.reported(contest(model, points).draws(count, rng)).T)
             columns.append(rng.permutation(np.vstack(parts)))
         return np.stack(columns, axis=2)
 
+    @cached_property
     def front(self) -> list[JointEstimate]:
         """The best compromises, the best in the first objective first."""
-        return list(self._estimates)
-
-    @cached_property
-    def _estimates(self) -> list[JointEstimate]:
-        state = self._first.state
-        return self.predict([state.params(arm) for arm in self._pool[self._front].tolist()])
+        return self.predict(list(map(self._first.state.params, self._pool[self._front].tolist())))
 
     def predict(self, params: Sequence[Any]) -> list[JointEstimate]:
         """Estimates of each of these params of the whole space, at least one."""
@@ -262,14 +223,16 @@ class FrontAnswers:
             values, lower, upper = (
                 {name: getattr(its, end) for name, its in named.items()} for end in ("estimate", "lower", "upper")
             )
-            feasible = row[0].feasible
-            made = JointEstimate(row[0].params, values, lower, upper, chance, feasible=feasible)
-            found.append(replace(made, is_likeliest=feasible < RECOMMEND))
+            known = {"feasible": row[0].feasible, "is_likeliest": row[0].feasible < RECOMMEND}
+            found.append(JointEstimate(row[0].params, values, lower, upper, chance, **known))
         return found
 
     def best(self, limits: Any = None, weights: Any = None) -> JointEstimate:
         """The setting of the front that meets all limits and is best by its weighted sum of cautious values."""
-        limits = self._checked_limits(limits)
+        if limits is not None and not isinstance(limits, Mapping):
+            raise ValueError(f"limits must be a dict like {{'cost': ('<=', 0.3)}}, got {limits!r}")
+        check_objectives(self.each, limits or {})
+        limits = checked_constraints(limits, "limit")
         weights = self._checked_weights(weights, limits)
         cautious = reported(self.states, self._cautious[1][self._front])
         scores, missing = cautious @ weights, np.zeros(len(cautious))
@@ -279,19 +242,13 @@ class FrontAnswers:
                 if limit.sign != sign:
                     raise ValueError(
                         f"a limit of {name!r} must be {'>=' if sign > 0 else '<='} a number, since the goal is to "
-                        f"{self.goals[name]} it, got {limit.operator} {limit.bound:g}"
+                        f"{self.each[name].goal} it, got {limit.operator} {limit.bound:g}"
                     )
                 unit = np.ptp(cautious[:, index]) or 1.0
                 missing = missing + np.maximum(limit.least - cautious[:, index], 0.0) / unit
         chosen = np.lexsort((-scores, missing))[0]
-        found: JointEstimate = self._estimates[chosen]
+        found: JointEstimate = self.front[chosen]
         return replace(found, is_likeliest=True) if missing[chosen] > 0 else found
-
-    def _checked_limits(self, limits: Any) -> dict[str, Any]:
-        if limits is not None and not isinstance(limits, Mapping):
-            raise ValueError(f"limits must be a dict like {{'cost': ('<=', 0.3)}}, got {limits!r}")
-        check_objectives(self.goals, limits or {})
-        return checked_constraints(limits, "limit")
 
     def _checked_weights(self, weights: Any, limits: Mapping[str, Any]) -> Floats:
         """Weight of each objective; without any, all of it on the one without a limit."""
@@ -307,7 +264,7 @@ class FrontAnswers:
             return np.array([float(name == free[0]) for name in names])
         if not isinstance(weights, Mapping):
             raise ValueError(f"weights must be a dict with a number for some of {names}, got {weights!r}")
-        check_objectives(self.goals, weights)
+        check_objectives(self.each, weights)
         found = [weights.get(name, 0.0) for name in names]
         if not all(finite(its) and its >= 0 for its in found) or not any(found):
             raise ValueError(f"weights must be numbers from 0, and one above 0, got {dict(weights)!r}")
@@ -348,7 +305,7 @@ class FrontAnswers:
             base = means_at(self.states, at)[0][0]
             unit = np.ptp(cautious[self._front], axis=0)
             least = ((cautious[self._front] - base) / np.where(unit > 0, unit, 1.0)).min(axis=1)
-            chosen = self._estimates[int(np.argmax(least))]
+            chosen = self.front[int(np.argmax(least))]
         space = self._first.state.space
         context = space.context if isinstance(space, FixedContext) else None
         params = self._first.contexts.checked(chosen.params, context)

@@ -83,7 +83,8 @@ class Candidates:
         """Draw points of the space, given the (u, d) measured points and the lengthscale of each coordinate."""
         if space.count <= self.whole:
             return Drawn(space.everything(), process.lifted(space.everything()))
-        groups, part = np.array(space.groups), self._part(len(measured))
+        groups, most = np.array(space.groups), self.cover + self.cloud * len(self.radii) + self.brought
+        part = min(1.0, self.entries / (len(measured) * most))
         cover, cloud_size = math.ceil(part * self.cover), math.ceil(part * self.cloud)
         near = self._nearest(space, measured, lengthscales, math.ceil(part * self.brought))
         drawn = [np.vstack([space.snap(measured[near]), spread_out(space, cover, 0, rng)])]
@@ -100,10 +101,6 @@ class Candidates:
             centres = resample_inactive(space, best[np.arange(cloud_size) % len(best)], rng)
             drawn.append(space.snap(around(centres, cloud_size, radius * lengthscales, groups, rng)))
         return Drawn(np.vstack(drawn), np.hstack(lifted))
-
-    def _part(self, measured: int) -> float:
-        """Part of the candidates that is drawn, given the number of measured points."""
-        return min(1.0, self.entries / (measured * (self.cover + self.cloud * len(self.radii) + self.brought)))
 
     def _nearest(self, space: Space, points: Floats, lengthscales: Floats, most: int) -> Ints:
         """Those of (n, d) points that are in the space and, up to ``most``, the nearest of the others, in order."""

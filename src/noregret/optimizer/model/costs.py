@@ -123,11 +123,11 @@ class CurrentCosts:
 
     def model(self, history: History) -> CostModel | None:
         """Model of the costs so far; None if there are too few."""
-        answers, config = len(history.arrivals), self._config
-        if history.costed < LEAST:
+        answers, config = len(history), self._config
+        if history.costs(answers) < LEAST:
             return None
         at = milestone(answers, LEAST, *REFIT)
-        if np.count_nonzero(~np.isnan(history.arrivals.costs(at))) < LEAST:
+        if history.costs(at) < LEAST:
             at = answers
         stop = max(at, milestone(answers, LEAST, *config.refresh, config.longest))
         if self._fitted is None or self._fitted[0] != at:

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints
 from noregret.decision.playing import child
-from noregret.optimizer.checking import UNKNOWN, Constraint
+from noregret.optimizer.checking import UNKNOWN
+from noregret.optimizer.measures import Measures
 from noregret.optimizer.model.constraints import RECOMMEND, Margin, Margins, log_feasible, log_feasible_at
 from noregret.optimizer.model.drift import Drift, DriftMonitor, DriftTest, refresh_interval
 from noregret.optimizer.model.evidence import Evidence
-from noregret.optimizer.model.history import Arrival, History
+from noregret.optimizer.model.history import History, Signed
 from noregret.optimizer.model.hypotheses import FittedModels, ModelConfig, milestone
 from noregret.optimizer.model.learning import Learnt, learn, representative
 from noregret.optimizer.model.posterior import Posterior
@@ -66,9 +67,8 @@ class Snapshot:
         Of questions that must meet the constraints.
     step : LevelShift or None
         Change of the machine that the models assume.
-    objectives : tuple of Snapshot
-        With several objectives, the snapshot of each, None for one with fewer than two values. This one is then that of
-        the first that has them.
+    objectives : dict of Snapshot
+        Snapshot of each objective that has two values, all with the same arms; this one is that of the first of these.
     """
 
     history: History
@@ -81,7 +81,7 @@ class Snapshot:
     trust: Floats
     safety: Safety | None = None
     step: LevelShift | None = None
-    objectives: tuple[Snapshot | None, ...] = ()
+    objectives: Mapping[str, Snapshot] = field(default_factory=dict)
 
     @cached_property
     def in_context(self) -> Bools:
@@ -131,10 +131,14 @@ class Snapshot:
         found = self.belief.pulled[self.in_context[self.belief.pulled]]
         if not found.size or (isinstance(self.space, FixedContext) and not self.in_context.all()):
             found = np.flatnonzero(self.in_context)
+        return self.feasible(found)
+
+    def feasible(self, arms: Ints) -> Ints:
+        """Those of the arms that are likely to meet all constraints; the likeliest ones if none is."""
         if not self.margins:
-            return found
-        chances = self.log_feasible[found]
-        return np.asarray(found[chances >= min(math.log(RECOMMEND), float(chances.max()))])
+            return arms
+        chances = self.log_feasible[arms]
+        return np.asarray(arms[chances >= min(math.log(RECOMMEND), float(chances.max()))])
 
     @property
     def is_moving(self) -> bool:
@@ -165,14 +169,17 @@ class Snapshot:
 
     def all_trust(self) -> Floats:
         """Trust in each answer, nan for failures; in what is left out, as if it came now."""
-        trust, arrivals = self.trust.copy(), self.history.arrivals
-        rest = [i for i in np.flatnonzero(np.isnan(trust)).tolist() if arrivals[i].value == arrivals[i].value]
+        trust, history = self.trust.copy(), self.history
+        readings = {i: history.reading(i) for i in np.flatnonzero(np.isnan(trust)).tolist()}
+        rest = {i: each for i, each in readings.items() if each.value == each.value}
         if rest:
-            points = self.history.points[[arrivals[i].where for i in rest]]
+            points = history.points[[history.where(i) for i in rest]]
             at = self.belief.predict(points)
-            trust[rest] = [
-                self.models.arriving(arrivals[i].value, arrivals[i].noise, point, mean, std, arrivals[i].bound)[2]
-                for i, point, mean, std in zip(rest, points, *(column.tolist() for column in at), strict=True)
+            trust[list(rest)] = [
+                self.models.arriving(value, noise, point, mean, std, bound)[2]
+                for (value, noise, bound), point, mean, std in zip(
+                    rest.values(), points, *(column.tolist() for column in at), strict=True
+                )
             ]
         return trust
 
@@ -188,59 +195,61 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Weighed:
-    """Posterior after the first ``stop`` answers, of the values and of each constraint."""
+    """Posteriors after the first ``stop`` answers."""
 
     stop: int
-    fitted: FittedModels
-    values: Learnt
-    row_numbers: Ints
-    """Point of each row."""
-    observed: Ints
-    """Answer of each observation, ``stop`` for those that are none."""
+    fitted: Mapping[str, Fitted]
+    learnt: Mapping[str, Learnt]
+    """Of each objective, and of each constraint that has two numbers."""
+    rows: Mapping[str, Ints]
+    """Point of each row of an objective."""
+    observed: Mapping[str, Ints]
+    """Answer of each observation of an objective, the number of answers for those that are none."""
     left_out: frozenset[int]
-    """Points whose observations are no part of it."""
-    constraints: list[Learnt | None]
-    step: LevelShift | None
+    """Points whose observations are no part of any of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """Posteriors at the arms after the first answers."""
+    """Posteriors at the arms after the first ``answers``."""
 
     space: Space
-    belief: Posterior
     numbers: Ints
     placed: int
     """Number of points that have an arm or are left out."""
-    constraints: list[Posterior | None]
-    first_trust: Floats
-    """Trust in each of the first answers, nan for failures and what is left out."""
-    later_trust: tuple[float, ...] = ()
-
-    @property
-    def answers(self) -> int:
-        """Number of answers that it is made of."""
-        return len(self.first_trust) + len(self.later_trust)
+    beliefs: Mapping[str, Posterior]
+    """Of the measures that have been learnt."""
+    trust: Mapping[str, tuple[Floats, tuple[float, ...]]]
+    """Trust in each of the answers that were weighed, nan for failures and what is left out, and in each later one."""
+    answers: int
 
 
-class CurrentBelief:
-    """Computes snapshots. Its fields cache the last result of each step; none of them is ever changed in place."""
+class Beliefs:
+    """Computes snapshots: what is believed of each measure at the same arms.
+
+    An objective and a constraint each have their own scale, noise, kernel and trust, as if it were the only one. Given
+    the observations they are independent: heuristic. The fields cache the last result of each step; none of them is
+    ever changed in place.
+    """
 
     def __init__(
         self,
         space: Space,
         config: ModelConfig,
         seed: np.random.SeedSequence,
-        constraints: Iterable[Constraint] = (),
+        measures: Measures,
         drift: Drift = None,
         risks: Sequence[float | None] | None = None,
     ) -> None:
-        self._space, self._config, self._seed, self._constraints = space, config, seed, tuple(constraints)
-        self._risks, self._safety = risks, cast(Safety | None, None)
+        self._space, self._config, self._seed, self._measures = space, config, seed, measures
+        self._limits = {name: its.limit for name, its in measures.constraints.items() if its.limit}
+        self._risks = risks
+        self._safety: Safety | None = None
         self._test = DriftTest(drift if isinstance(drift, float) else None)
-        self._monitor = None if drift is None else DriftMonitor(self._test)
-        self._still: tuple[int, FittedModels, LevelShift | None] | None = None
-        self._constraint_fits: tuple[int, bool, list[FittedModels | None]] | None = None
+        monitor = None if drift is None else DriftMonitor(self._test)
+        self._monitors: Mapping[str, DriftMonitor | None] = dict.fromkeys(measures.objectives, monitor)
+        self._still: Mapping[str, tuple[int, FittedModels, LevelShift | None]] = {}
+        self._constraint_fits: tuple[int, bool, Mapping[str, FittedModels]] | None = None
         self._weighed: _Weighed | None = None
         self._drawn: _Drawn | None = None
 
@@ -249,77 +258,82 @@ class CurrentBelief:
         """Space of the last snapshot, or all of it."""
         return self._space if self._drawn is None else self._drawn.space
 
-    def share_constraints(self, other: CurrentBelief) -> None:
-        """Use the fits of the constraints that another belief about the same answers has made."""
-        self._constraint_fits = other._constraint_fits
-
     def snapshot(self, history: History, space: Space, needed: Iterable[int] = ()) -> Snapshot:
-        """State after all answers, at least two of which have a value, with the ``needed`` points among the arms."""
-        fitted, needed = self.fitted(history), tuple(needed)
-        if self._risks is not None and (self._safety is None or self._safety.answers != len(history.arrivals)):
-            fits = self._fit_constraints(history, fitted.at, fitted.models.is_moving)
-            self._safety = safety(history, self._constraints, self._risks, fits)
-        weighed, drawn = self._weighed, self._drawn
-        if weighed is None or weighed.stop != fitted.weigh or weighed.fitted is not fitted.models:
-            weighed, drawn = self._weigh(history, fitted), None
+        """State after all answers, two of which have a value of an objective, with the ``needed`` points as arms."""
+        known = {name: history.of(name) for name in self._measures.objectives if history.of(name).measured > 1}
+        fitted, needed = {name: self._fitted(own, name) for name, own in known.items()}, tuple(needed)
+        first = next(iter(fitted.values()))
+        if self._risks is not None and (self._safety is None or self._safety.answers != len(history)):
+            fits = self._fit_constraints(history, first.at, first.models.is_moving)
+            self._safety = safety(history, self._limits, self._risks, fits)
+        weighed, drawn, stop = self._weighed, self._drawn, max(each.weigh for each in fitted.values())
+        if weighed is None or weighed.stop != stop or not _are_same(weighed.fitted, fitted):
+            weighed, drawn = self._weigh(known, fitted, stop), None
         if drawn is None or (drawn.space is not space and drawn.space != space):
             drawn = self._draw(history, space, weighed, needed)
         drawn = self._place(history, drawn, weighed, needed)
-        for index in range(drawn.answers, len(history.arrivals)):
-            drawn = self._take(drawn, weighed, history.arrivals[index])
+        for index in range(drawn.answers, len(history)):
+            drawn = self._take(history, drawn, weighed, index)
         self._weighed, self._drawn = weighed, drawn
-        learnt, margins = weighed.values, self._margins(weighed, drawn.constraints)
-        trust = np.concatenate([drawn.first_trust, drawn.later_trust])
-        return Snapshot(
-            *(history, space, learnt.models, drawn.belief, drawn.numbers, margins, learnt, trust),
-            safety=self._safety,
-            step=weighed.step,
-        )
+        margins, found = self._margins(weighed, drawn.beliefs), {}
+        for name, own in known.items():
+            learnt, trust = weighed.learnt[name], np.concatenate(drawn.trust[name])
+            seen = own, space, learnt.models, drawn.beliefs[name], drawn.numbers, margins, learnt, trust
+            found[name] = Snapshot(*seen, safety=self._safety, step=weighed.fitted[name].step)
+        return replace(next(iter(found.values())), objectives=found)
 
-    def fitted(self, history: History) -> Fitted:
+    def _fitted(self, history: History, name: str) -> Fitted:
         """Fit to the answers up to the last milestone, or since f was last found to change."""
-        answers, config = len(history.arrivals), self._config
-        first = max(config.first(self._space), history.usable)
-        at = config.fitted_from(answers, history.usable, self._space)
-        if self._monitor is not None:
+        answers, config, usable = len(history), self._config, history.column.usable
+        first, monitor = max(config.first(self._space), usable), self._monitors[name]
+        at = config.fitted_from(answers, usable, self._space)
+        if monitor is not None:
             test_at = max(at, milestone(answers, first, *config.drift_milestones))
-            self._monitor = self._monitor.after(history, config, test_at, partial(self._if_still, history, at))
-            found = self._monitor.found
-            if found is not None:
-                since = self._monitor.tested_at
-                return Fitted(since, found, answers - (answers - since) % refresh_interval(found.fit.half_life))
+            monitor = monitor.after(history, config, test_at, partial(self._if_still, history, name, at))
+            self._monitors = {**self._monitors, name: monitor}
+            if monitor.found is not None:
+                since, models = monitor.tested_at, monitor.found
+                return Fitted(since, models, answers - (answers - since) % refresh_interval(models.fit.half_life))
         weigh = max(at, milestone(answers, first, *config.refresh, config.longest))
         if history.runs:  # a report takes the place of an earlier one, which may be part of the posterior
             weigh = answers
-        models = self._if_still(history, at)
-        return Fitted(at, models, weigh, self._still[2] if self._still else None)
+        models = self._if_still(history, name, at)
+        return Fitted(at, models, weigh, self._still[name][2])
 
-    def _if_still(self, history: History, stop: int) -> FittedModels:
+    def _if_still(self, history: History, name: str, stop: int) -> FittedModels:
         """Fit to the first ``stop`` answers if f stays; the machine may have changed."""
-        if self._still is None or self._still[0] != stop:
+        if name not in self._still or self._still[name][0] != stop:
             evidence, numbers = history.evidence(stop)
             models, step = self._config.calibrated(evidence), None
-            if self._monitor is None and history.baseline_points:
+            if self._measures.is_single and self._monitors[name] is None and history.baseline_points:
                 baseline = np.flatnonzero(np.isin(numbers, history.baseline_points))
                 models, step = find_step(self._config.calibrated, evidence, baseline, models) or (models, None)
-            self._still = stop, models, step
+            self._still = {**self._still, name: (stop, models, step)}
             fit = models.fit
             LOG.debug("fitted after %d answers: noise %.3g, lengthscales %s", stop, fit.noise, fit.lengthscales)
-        return self._still[1]
+        return self._still[name][1]
 
-    def _weigh(self, history: History, fitted: Fitted) -> _Weighed:
+    def _weigh(self, known: Mapping[str, History], fitted: Mapping[str, Fitted], stop: int) -> _Weighed:
         """Weigh the answers up to the milestone."""
-        evidence, numbers = history.evidence(fitted.weigh)
-        evidence = fitted.step.removed(evidence) if fitted.step else evidence
-        has_contexts = isinstance(self._space, ContextSpace)  # there may be ever more of them, each with a baseline
-        always = np.isin(numbers, [] if has_contexts else history.baseline_points)
-        kept, points = self._kept(fitted.models, evidence, fitted.weigh, always)
-        learnt, row_numbers = learn(fitted.models, kept), numbers[points]
-        left_out = frozenset(numbers.tolist()) - frozenset(row_numbers.tolist())
-        assert kept.when is not None
-        constraints = [self._learn_constraint(history, fitted, index) for index in range(len(self._constraints))]
-        observed = kept.when
-        return _Weighed(fitted.weigh, fitted.models, learnt, row_numbers, observed, left_out, constraints, fitted.step)
+        met, learnt = set[int](), dict[str, Learnt]()
+        rows, observed = dict[str, Ints](), dict[str, Ints]()
+        for name, history in known.items():
+            evidence, numbers = history.evidence(stop)
+            models, step = fitted[name].models, fitted[name].step
+            evidence = step.removed(evidence) if step else evidence
+            has_contexts = isinstance(self._space, ContextSpace)  # there may be ever more of them, each with a baseline
+            always = np.isin(numbers, [] if has_contexts else history.baseline_points)
+            kept, points = self._kept(models, evidence, stop, always)
+            assert kept.when is not None
+            learnt[name], rows[name], observed[name] = learn(models, kept), numbers[points], kept.when
+            met.update(numbers.tolist())
+        left_out = frozenset(met).difference(*(each.tolist() for each in rows.values()))
+        first, history = next(iter(fitted.values())), next(iter(known.values()))
+        for name, models in self._fit_constraints(history, first.at, first.models.is_moving).items():
+            evidence = history.numbers(name, stop)
+            kept, _ = self._kept(models, evidence, stop, np.zeros(len(evidence.points), dtype=bool))
+            learnt[name] = learn(models, kept)
+        return _Weighed(stop, fitted, learnt, rows, observed, left_out)
 
     def _kept(self, models: FittedModels, evidence: Evidence, stop: int, always: Bools) -> tuple[Evidence, Ints]:
         """Standardised observations that a posterior is made of, and the point of each of its rows."""
@@ -333,135 +347,134 @@ class CurrentBelief:
         points = np.union1d(representative(models, evidence, most), np.flatnonzero(always))
         return evidence.only(points), points
 
-    def _learn_constraint(self, history: History, fitted: Fitted, index: int) -> Learnt | None:
-        """Posterior of a constraint after the answers up to the milestone; None if fewer than two have its number."""
-        models = self._fit_constraints(history, fitted.at, fitted.models.is_moving)[index]
-        if models is None:
-            return None
-        evidence = history.numbers(index, self._constraints[index].sign, fitted.weigh)
-        return learn(models, self._kept(models, evidence, fitted.weigh, np.zeros(len(evidence.points), dtype=bool))[0])
-
-    def _fit_constraints(self, history: History, stop: int, is_moving: bool) -> list[FittedModels | None]:
-        """Models of each constraint, fitted where those of the values were; a constraint has no logarithm."""
+    def _fit_constraints(self, history: History, stop: int, is_moving: bool) -> Mapping[str, FittedModels]:
+        """Models of each constraint that has two numbers, fitted where those of the values were, without logarithms."""
         if self._constraint_fits is None or self._constraint_fits[:2] != (stop, is_moving):
             config = replace(self._config, logarithms=Logarithms(gaps=()))
             if self._risks is not None:  # the bound must not be where numbers count as less bad than they are
                 config = replace(config, scale=RobustScale(bend=math.inf))
-            found: list[FittedModels | None] = []
-            for index, constraint in enumerate(self._constraints):
-                evidence = history.numbers(index, constraint.sign, stop)
-                if len(evidence) < 2:
-                    found.append(None)
-                else:
-                    found.append(
-                        self._test.fitted(config, evidence, stop) if is_moving else config.calibrated(evidence)
-                    )
-            self._constraint_fits = stop, is_moving, found
-        return list(self._constraint_fits[2])
+            fit = partial(self._test.fitted, config, now=stop) if is_moving else config.calibrated
+            each = {name: history.numbers(name, stop) for name in self._limits}
+            fits = {name: fit(evidence) for name, evidence in each.items() if len(evidence.exact) > 1}
+            self._constraint_fits = stop, is_moving, fits
+        return self._constraint_fits[2]
 
     def _draw(self, history: History, space: Space, weighed: _Weighed, needed: tuple[int, ...]) -> _Drawn:
-        """Draw candidates, and compute the posteriors at these and at the points of the history."""
-        rng, process = np.random.default_rng(child(self._seed, 1, weighed.stop)), weighed.values.process
-        lengthscales = np.array(weighed.values.models.fit.lengthscales)[list(space.groups)]
-        measured = process.rows.points[np.sort(np.unique(weighed.row_numbers, return_index=True)[1])]
+        """Draw candidates for each objective, and compute all posteriors at these and at the points of the history."""
+        rng, points = np.random.default_rng(child(self._seed, 1, weighed.stop)), history.points
         draw = self._config.candidates_within if isinstance(space, FixedContext) else self._config.candidates
-        penalty = partial(log_feasible_at, self._margins(weighed, [its and its.process for its in weighed.constraints]))
-        safe = self._safety
+        known = {name: each.process for name, each in weighed.learnt.items()}
+        feasible, safe = partial(log_feasible_at, self._margins(weighed, known)), self._safety
+        penalty: Callable[[Floats], Floats] | None = feasible if self._limits else None
         if safe is not None:
-            drawn = draw(space, process, measured, lengthscales, rng, lambda at: penalty(at) + safe.penalty(at))
-        else:
-            drawn = draw(space, process, measured, lengthscales, rng, penalty if weighed.constraints else None)
-        points = history.points
-        left_out = weighed.left_out.difference(needed, (each.where for each in history.arrivals[weighed.stop :]))
+            penalty = lambda at: feasible(at) + safe.penalty(at)  # noqa: E731
+        lots: list[tuple[str, Floats, Floats]] = []
+        for name, rows in weighed.rows.items():
+            process, fit = known[name], weighed.learnt[name].models.fit
+            lengthscales = np.array(fit.lengthscales)[list(space.groups)]
+            measured = process.rows.points[np.sort(np.unique(rows, return_index=True)[1])]
+            lots.append((name, *draw(space, process, measured, lengthscales, rng, penalty)))
+        recent = (history.where(index) for index in range(weighed.stop, len(history)))
+        left_out = weighed.left_out.difference(needed, recent)
         shown = np.array([number for number in range(len(points)) if number not in left_out], dtype=np.intp)
-        first, lifted = drawn
         if history.baseline is not None and isinstance(space, FixedContext):
             baseline = space.encode([with_context(history.baseline, space)])
-            first, lifted = np.vstack([baseline, first]), np.hstack([process.lifted(baseline), lifted])
-        new = unknown(first, points[[*shown, *left_out.intersection(history.hopeless.tolist())]])
-        arms = np.vstack([points[shown], first[new]])
-        row_arms = np.searchsorted(shown, weighed.row_numbers)
-        belief = process.at(arms, row_arms, np.hstack([process.lifted(points[shown]), lifted[:, new]]))
-        noise = weighed.values.models.noise_variance(arms)
-        belief = replace(belief, ridge=noise, rounds=len(weighed.observed))
+            name = lots[0][0]
+            lots.insert(0, (name, baseline, known[name].lifted(baseline)))
+        candidates = np.vstack([lot for _, lot, _ in lots])
+        new = unknown(candidates, points[[*shown, *left_out.intersection(history.hopeless.tolist())]])
+        arms = np.vstack([points[shown], candidates[new]])
+        beliefs, trust = dict[str, Posterior](), dict[str, tuple[Floats, tuple[float, ...]]]()
+        for name, process in known.items():
+            if name in self._limits:
+                nowhere = np.full(len(process.rows.values), CANDIDATE)
+                beliefs[name] = replace(process.at(arms, nowhere), ridge=weighed.learnt[name].models.fit.noise ** 2)
+                continue
+            learnt, rows, observed = weighed.learnt[name], weighed.rows[name], weighed.observed[name]
+            lifted = np.hstack([its if owner == name else process.lifted(lot) for owner, lot, its in lots])
+            at = process.at(
+                arms, np.searchsorted(shown, rows), np.hstack([process.lifted(points[shown]), lifted[:, new]])
+            )
+            beliefs[name] = replace(at, ridge=learnt.models.noise_variance(arms), rounds=len(observed))
+            weights = np.full(weighed.stop + 1, UNKNOWN)
+            weights[observed] = learnt.trust
+            trust[name] = weights[: weighed.stop], ()
         numbers = np.concatenate([shown, np.full(len(new), CANDIDATE)])
-        constraints = [None if its is None else self._constraint_at(its, arms) for its in weighed.constraints]
-        trust = np.full(weighed.stop + 1, UNKNOWN)
-        trust[weighed.observed] = weighed.values.trust
-        return _Drawn(space, belief, numbers, len(points), constraints, trust[: weighed.stop])
-
-    def _constraint_at(self, learnt: Learnt, arms: Floats) -> Posterior:
-        nowhere = np.full(len(learnt.process.rows.values), CANDIDATE)
-        return replace(learnt.process.at(arms, nowhere), ridge=learnt.models.fit.noise**2)
+        return _Drawn(space, numbers, len(points), beliefs, trust, weighed.stop)
 
     def _place(self, history: History, drawn: _Drawn, weighed: _Weighed, needed: tuple[int, ...]) -> _Drawn:
         """Give an arm to every point met since: the candidate that it is, or a new one."""
-        recent = (arrival.where for arrival in history.arrivals[drawn.answers :])
+        recent = (history.where(index) for index in range(drawn.answers, len(history)))
         met = dict.fromkeys([*range(drawn.placed, len(history.params)), *needed, *recent])
         missing = [number for number in met if number not in drawn.numbers]
         if not missing:
             return replace(drawn, placed=len(history.params))
-        numbers, belief, new = drawn.numbers.copy(), drawn.belief, []
+        numbers, new = drawn.numbers.copy(), []
+        arms = next(iter(drawn.beliefs.values())).arms
         for number in missing:
-            arm = self._candidate(history, drawn, numbers, number)
+            arm = self._candidate(history, drawn.space, arms, numbers, number)
             if arm is None:
                 new.append(number)
             else:
                 numbers[arm] = number
-        constraints = drawn.constraints
+        beliefs = dict(drawn.beliefs)
         if new:
             points = np.array([history.point(number) for number in new])
-            belief, constraints = belief.extended(points), [its and its.extended(points) for its in constraints]
-            belief = replace(belief, ridge=weighed.values.models.noise_variance(belief.arms))
+            beliefs = {name: belief.extended(points) for name, belief in beliefs.items()}
+            for name in weighed.rows:
+                ridge = weighed.learnt[name].models.noise_variance(beliefs[name].arms)
+                beliefs[name] = replace(beliefs[name], ridge=ridge)
         numbers = np.concatenate([numbers, np.array(new, dtype=np.intp)])
-        return replace(drawn, belief=belief, numbers=numbers, placed=len(history.params), constraints=constraints)
+        return replace(drawn, beliefs=beliefs, numbers=numbers, placed=len(history.params))
 
-    def _candidate(self, history: History, drawn: _Drawn, numbers: Ints, number: int) -> int | None:
+    def _candidate(self, history: History, space: Space, arms: Floats, numbers: Ints, number: int) -> int | None:
         """Arm of the candidate with the params of this point, None if there is none."""
-        arms = drawn.belief.arms
         near = np.flatnonzero(
             (np.abs(arms - history.point(number)) <= SAME).all(axis=1) & (numbers[: len(arms)] == CANDIDATE)
         )
-        key, params = history.space.key(history.params[number]), drawn.space.decode(arms[near]) if near.size else []
-        same = (arm for arm, its in zip(near.tolist(), params, strict=True) if drawn.space.key(its) == key)
+        key, params = history.space.key(history.params[number]), space.decode(arms[near]) if near.size else []
+        same = (arm for arm, its in zip(near.tolist(), params, strict=True) if space.key(its) == key)
         return next(same, None)
 
-    def _take(self, drawn: _Drawn, weighed: _Weighed, arrival: Arrival) -> _Drawn:
-        """Add one answer, trusted as far as it agrees with the posterior so far.
+    def _take(self, history: History, drawn: _Drawn, weighed: _Weighed, index: int) -> _Drawn:
+        """Add one answer, trusted as far as it agrees with the posteriors so far.
 
         A failure is weighed at the next milestone, and its point is not asked for until then.
         """
-        belief, constraints, models = drawn.belief, list(drawn.constraints), weighed.values.models
-        arm, trust = int(np.flatnonzero(drawn.numbers == arrival.where)[0]), UNKNOWN
-        if arrival.value == arrival.value:
-            belief, trust = told(belief, models, arm, arrival.value, arrival.noise, arrival.bound)
-        for index, number in enumerate(arrival.constraints):
-            posterior, learnt = constraints[index], weighed.constraints[index]
-            if posterior is not None and learnt is not None and not math.isnan(number):
-                signed = self._constraints[index].sign * number
-                constraints[index] = told(posterior, learnt.models, arm, signed, UNKNOWN)[0]
-        if models.is_moving:
-            belief, constraints = belief.advanced(1), [its and its.advanced(1) for its in constraints]
-        return replace(drawn, belief=belief, constraints=constraints, later_trust=(*drawn.later_trust, trust))
+        beliefs, trust = dict(drawn.beliefs), dict(drawn.trust)
+        arm = int(np.flatnonzero(drawn.numbers == history.where(index))[0])
+        for name, learnt in weighed.learnt.items():
+            reading, weight = history.columns[name].at(index), UNKNOWN
+            if reading.value == reading.value:
+                beliefs[name], weight = told(beliefs[name], learnt.models, arm, reading)
+            beliefs[name] = beliefs[name].advanced(1) if learnt.models.is_moving else beliefs[name]
+            if name in trust:
+                first, later = trust[name]
+                trust[name] = first, (*later, weight)
+        return replace(drawn, beliefs=beliefs, trust=trust, answers=index + 1)
 
-    def _margins(self, weighed: _Weighed, posteriors: Iterable[Any]) -> Margins:
-        """Posterior of each constraint with the least number that meets it, in standard units."""
+    def _margins(self, weighed: _Weighed, posteriors: Mapping[str, Any]) -> Margins:
+        """Posterior of each constraint that is learnt, and the least number that meets it, in standard units."""
         margins: list[Margin | None] = []
-        for constraint, learnt, posterior in zip(self._constraints, weighed.constraints, posteriors, strict=True):
-            if learnt is None or posterior is None:
+        for name, limit in self._limits.items():
+            if name not in weighed.learnt:
                 margins.append(None)
-            else:
-                least = float(learnt.models.scale.standard(np.array(constraint.least))) - learnt.models.fit.centre
-                margins.append(Margin(posterior, least))
+                continue
+            models = weighed.learnt[name].models
+            standard = float(models.scale.standard(np.array(limit.least)))
+            margins.append(Margin(posteriors[name], standard - models.fit.centre))
         return margins
 
 
-def told(
-    posterior: Posterior, models: FittedModels, arm: int, value: float, noise: float, bound: int = 0
-) -> tuple[Posterior, float]:
+def _are_same(before: Mapping[str, Fitted], now: Mapping[str, Fitted]) -> bool:
+    """Return True if the models are the same objects."""
+    return before.keys() == now.keys() and all(before[name].models is each.models for name, each in now.items())
+
+
+def told(posterior: Posterior, models: FittedModels, arm: int, reading: Signed) -> tuple[Posterior, float]:
     """Posterior after one more value of an arm, or bound on it, and the trust in it."""
     at = float(posterior.mean[arm]), float(posterior.std[arm])
-    standard, std, trust = models.arriving(value, noise, posterior.arms[arm], *at, bound)
+    standard, std, trust = models.arriving(reading.value, reading.noise, posterior.arms[arm], *at, reading.bound)
     return posterior.told(arm, standard, std**2 / trust), trust
 
 

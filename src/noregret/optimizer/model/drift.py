@@ -156,7 +156,7 @@ class DriftMonitor:
             monitor = replace(self, milestone=milestone)._tested(history, config, milestone, still)
         while monitor.expected is not None:
             begin = monitor.tested_at + len(monitor.squares)
-            if begin == len(history.arrivals):
+            if begin == len(history):
                 break
             squares = (*monitor.squares, *monitor._surprises(history, begin))
             sums = np.convolve(squares, np.ones(self.together), "full")[: len(squares)]
@@ -184,15 +184,15 @@ class DriftMonitor:
     def _surprises(self, history: History, begin: int) -> Floats:
         """Squared distance of each answer from ``begin`` on from its prediction, 0 for a failure and for a bound."""
         assert self.expected is not None
-        models, arrivals = self.expected.models, history.arrivals[begin:]
-        squares = np.zeros(len(arrivals))
-        good = [i for i, its in enumerate(arrivals) if its.value == its.value and not its.bound]
+        models, squares = self.expected.models, np.zeros(len(history) - begin)
+        readings = {i: history.reading(begin + i) for i in range(len(squares))}
+        good = {i: each for i, each in readings.items() if each.value == each.value and not each.bound}
         if good:
-            points = history.points[[arrivals[i].where for i in good]]
+            points = history.points[[history.where(begin + i) for i in good]]
             mean, std = self.expected.process.predict(points)
-            squares[good] = [
-                models.distance(arrivals[i].value, arrivals[i].noise, *at) ** 2
-                for i, *at in zip(good, points, mean.tolist(), std.tolist(), strict=True)
+            squares[list(good)] = [
+                models.distance(each.value, each.noise, *at) ** 2
+                for each, *at in zip(good.values(), points, mean.tolist(), std.tolist(), strict=True)
             ]
         return np.minimum(squares, self.farthest**2)
 

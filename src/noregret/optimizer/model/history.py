@@ -1,13 +1,13 @@
-"""History: the distinct points met, and in order of arrival what was measured there or failed."""
+"""History: the distinct points met, and in order of arrival what was measured there or failed, by measure."""
 
 from __future__ import annotations
 
 import copy
 from array import array
-from collections.abc import Hashable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,172 +17,220 @@ from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.failures import hopeless
 from noregret.optimizer.space.contexts import is_setting
 from noregret.optimizer.space.space import Space
+from noregret.optimizer.trial import COST, VALUE
 
 
-class Arrival(NamedTuple):
-    """One answer: number of its point, value (larger is better), noise, numbers of constraints, and cost.
+class Signed(NamedTuple):
+    """A reading with larger values better: its value, noise (nan if unknown), and 1 or -1 if at least or at most it."""
 
-    With several objectives, ``values`` has the value of each, nan for what was not measured, and ``value`` is the first
-    that was measured.
+    value: float
+    noise: float = UNKNOWN
+    bound: int = 0
+
+
+MISSING = Signed(UNKNOWN)
+"""Stands for a measure that an answer has no reading of."""
+
+
+class Answer(NamedTuple):
+    """One answer: its point, its readings by measure, and its run.
+
+    The ``run`` is the trial of which this is one of several answers, at several fidelities; -1 for one that stands
+    alone. An answer without a reading of an objective is a failure.
     """
 
     where: int
-    value: float
-    noise: float
-    constraints: tuple[float, ...] = ()
-    bound: int = 0
-    """1 if the value is at least ``value``, -1 if it is at most that, 0 if it is that."""
-    cost: float = UNKNOWN
+    numbers: Mapping[str, Signed]
     run: int = -1
-    """Trial of which this is one of several values, at several fidelities; -1 for a value that stands alone."""
-    values: tuple[float, ...] = ()
-
-    @property
-    def failed(self) -> bool:
-        """True if there is no value of any objective."""
-        return self.value != self.value and not self.values
-
-    def of_objective(self, index: int) -> Arrival:
-        """The answer as one about a single objective; its value is nan if only others were measured."""
-        if not self.values:
-            return self
-        value = self.values[index]
-        return self._replace(value=value, values=() if value == value else (value,))
 
 
-NOWHERE = -1
-"""Stands for the number of a point of an answer that has yet to be put where it belongs."""
-
-FAILURE = Arrival(NOWHERE, UNKNOWN, UNKNOWN)
+Copied = TypeVar("Copied")
 
 
-class Arrivals(Sequence[Arrival]):
-    """Answers in order of arrival, kept as columns: a million of them take 40 MB."""
+def copied(thing: Copied) -> Copied:
+    """Copy of an object with lists, dicts, sets and arrays of its own."""
+    twin = copy.copy(thing)
+    for name, value in vars(thing).items():
+        if isinstance(value, list | dict | set | array):
+            setattr(twin, name, copy.copy(value))
+    return twin
+
+
+class Column:
+    """Readings of one measure in order of arrival, kept as arrays."""
 
     def __init__(self) -> None:
-        self._where, self._values, self._noise = array("q"), array("d"), array("d")
-        self._constraints: list[tuple[float, ...]] = []
-        self._bounds: dict[int, int] = {}  # of the answers that are bounds
-        self._costs = array("d")
-        self._runs = array("q")
-        self._objectives: list[tuple[float, ...]] = []
-
-    def copy(self) -> Arrivals:
-        """Return an independent copy."""
-        twin = Arrivals()
-        twin._where, twin._values, twin._noise = self._where[:], self._values[:], self._noise[:]
-        twin._constraints, twin._bounds = self._constraints.copy(), self._bounds.copy()
-        twin._costs, twin._runs, twin._objectives = self._costs[:], self._runs[:], self._objectives.copy()
-        return twin
-
-    def append(self, arrival: Arrival) -> None:
-        """Add the next answer."""
-        if arrival.bound:
-            self._bounds[len(self)] = arrival.bound
-        self._where.append(arrival.where)
-        self._values.append(arrival.value)
-        self._noise.append(arrival.noise)
-        self._constraints.append(arrival.constraints)
-        self._costs.append(arrival.cost)
-        self._runs.append(arrival.run)
-        self._objectives.append(arrival.values)
-
-    def columns(self, stop: int) -> tuple[Ints, Floats, Floats]:
-        """The points, values and noises of the first ``stop`` answers, each (stop,)."""
-        return np.array(self._where[:stop]), np.array(self._values[:stop]), np.array(self._noise[:stop])
-
-    def bounds(self, stop: int) -> Ints | None:
-        """`Evidence.bounds` of the first ``stop`` answers, None if none of them is a bound."""
-        found = np.zeros(stop, dtype=np.intp)
-        for index, bound in self._bounds.items():
-            if index < stop:
-                found[index] = bound
-        return found if found.any() else None
-
-    def costs(self, stop: int) -> Floats:
-        """Cost of each of the first ``stop`` answers, nan where it is unknown, (stop,)."""
-        return np.array(self._costs[:stop])
+        self._when, self._values, self._noise, self._bounds = array("q"), array("d"), array("d"), array("b")
+        self.counts: dict[int, int] = {}  # values of each point
+        self.bounded: set[int] = set()  # points that have given a bound
+        self.bounds = 0  # answers that have a bound instead of a value
+        self.measured = 0  # answers that have a value, those of one run once
+        self.usable = 0  # answers up to the second of these
+        self.is_noise_known = True  # True if the noise of all of these is known
 
     def __len__(self) -> int:
-        return len(self._where)
+        return len(self._when)
 
-    @overload
-    def __getitem__(self, index: int) -> Arrival: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Arrival]: ...
+    def add(self, index: int, where: int, reading: Signed, is_again: bool) -> None:
+        """Take in the reading of an answer; ``is_again`` if it replaces an earlier one of its run."""
+        self._when.append(index)
+        self._values.append(reading.value)
+        self._noise.append(reading.noise)
+        self._bounds.append(reading.bound)
+        if reading.bound:
+            self.bounded.add(where)
+            self.bounds += 1
+            return
+        self.counts[where] = self.counts.get(where, 0) + 1
+        self.is_noise_known &= reading.noise == reading.noise
+        if not is_again:
+            self.measured += 1
+            if self.measured <= 2:
+                self.usable = index + 1
 
-    def __getitem__(self, index: int | slice) -> Arrival | list[Arrival]:
-        columns: list[Any] = [self._where, self._values, self._noise, self._constraints]
-        others: list[Any] = [self._costs, self._runs, self._objectives]
-        if isinstance(index, slice):
-            bounds = map(self._bounds.get, range(len(self))[index], repeat(0)) if self._bounds else repeat(0)
-            return list(map(Arrival, *(its[index] for its in columns), bounds, *(its[index] for its in others)))
-        bound = self._bounds.get(range(len(self))[index], 0) if self._bounds else 0
-        return Arrival._make([*(its[index] for its in columns), bound, *(its[index] for its in others)])
+    def until(self, stop: int) -> tuple[Ints, Floats, Floats, Ints]:
+        """Answers of the first ``stop`` that have a reading, and its value, noise and bound, each (n,)."""
+        size = bisect_left(self._when, stop)
+        columns = self._when, self._values, self._noise, self._bounds
+        when, values, noise, bounds = (np.array(column[:size]) for column in columns)
+        return when, values, noise, bounds.astype(np.intp)
 
-    def superseded(self, stop: int) -> Ints:
-        """Those of the first ``stop`` answers that a later one of the same run replaces: a run counts once."""
-        runs = np.array(self._runs[:stop])[::-1]
-        several = np.flatnonzero(runs >= 0)
-        _, last = np.unique(runs[several], return_index=True)
-        return stop - 1 - np.delete(several, last)
+    def at(self, index: int) -> Signed:
+        """Reading of an answer."""
+        place = bisect_left(self._when, index)
+        if place == len(self) or self._when[place] != index:
+            return MISSING
+        return Signed(self._values[place], self._noise[place], self._bounds[place])
 
 
 class History:
-    """Everything that is known. Points are numbered as they are met; arrivals are kept in order."""
+    """Everything that is known. Points are numbered as they are met; answers are kept in order.
 
-    def __init__(self, space: Space, baseline: Any = None) -> None:
-        self.space = space
+    Parameters
+    ----------
+    space : Space
+    baseline : params, optional
+        The setting that others are compared with, without a context.
+    objectives : sequence of str
+        The measures that it is about. `of` gives the same history as one about a single objective.
+    cost : str
+        The measure of what an answer has cost.
+    """
+
+    def __init__(
+        self, space: Space, baseline: Any = None, objectives: Sequence[str] = (VALUE,), cost: str = COST
+    ) -> None:
+        self.space, self.baseline, self.objectives, self.cost = space, baseline, tuple(objectives), cost
         self.params: list[Any] = []  # of each point
-        self.arrivals = Arrivals()
-        self.baseline = baseline  # the setting that others are compared with, without a context
         self.baseline_points: list[int] = []  # the points that have been met with this setting: one in each context
-        self.measured = 0  # arrivals that have a value, those of one run once; of the objective that has most
-        self.bounds = 0  # arrivals that have a bound instead
-        self.usable = 0  # arrivals up to the second of these
+        self.columns: dict[str, Column] = {name: Column() for name in self.objectives}
         self.runs: set[int] = set()  # trials that have reported intermediate values
-        self.replaced = 0  # values that a later one of the same run replaces
-        self.is_noise_known = True  # True if the noise of all of these is known
-        self.costed = 0  # arrivals that have a cost
+        self._where, self._run = array("q"), array("q")  # point and run of each answer
+        self._failed = array("q")  # answers that are failures
+        self._replaced: list[int] = []  # answers of a run that has an earlier one
         self._points = array("d")  # the coordinates of each, nan until they are encoded: many are cheaper together
         self._unencoded: list[int] = []  # the numbers of these
         self._blank = np.full(len(space.groups), UNKNOWN).tobytes()  # what stands for their coordinates
         self._numbers: dict[Hashable, int] = {}
-        self._counts: list[int] = []  # values of each point
         self._failures: set[int] = set()  # points that have failed
-        self._bounded: set[int] = set()  # points that have given a bound
-        self._elsewhere: list[int] = []  # arrivals that are neither a failure nor a value of this objective
-        self._of_each: list[int] = []  # values of each of several objectives
         self._judged: tuple[int, Ints] = 0, np.empty(0, dtype=np.intp)  # hopeless points after this many answers
+        self._about: dict[str, History] = {}
+
+    def of(self, objective: str) -> History:
+        """The same history, about this objective: nothing is copied."""
+        if self.objectives == (objective,):
+            return self
+        if objective not in self._about:
+            self._about[objective] = copy.copy(self)
+            self._about[objective].objectives = (objective,)
+        return self._about[objective]
 
     def copy(self) -> History:
         """Return an independent copy."""
-        twin = copy.copy(self)
-        for name, value in vars(self).items():
-            if isinstance(value, list | dict | set | array):
-                setattr(twin, name, copy.copy(value))
-        twin.arrivals = self.arrivals.copy()
+        twin = copied(self)
+        twin.columns, twin._about = {name: copied(column) for name, column in self.columns.items()}, {}
         return twin
 
     def last(self, count: int, needed: Iterable[int]) -> tuple[History, dict[int, int]]:
         """History of the last ``count`` answers and the needed points, and the new number of each point left."""
-        twin = History(self.space, self.baseline)
-        kept = self.arrivals[-count:]
-        left = dict.fromkeys([*self.baseline_points[:1], *(arrival.where for arrival in kept), *needed])
-        numbers = {number: twin.intern(self.params[number], self.point(number)) for number in left}
-        for arrival in kept:
-            twin.add(arrival._replace(where=numbers[arrival.where]))
+        kept = self.answers(max(len(self) - count, 0))
+        left = dict.fromkeys([*self.baseline_points[:1], *(answer.where for answer in kept), *needed])
+        return self.rebuilt(left, kept)
+
+    def rebuilt(self, points: Iterable[int], answers: Iterable[Answer]) -> tuple[History, dict[int, int]]:
+        """History of these points and answers instead, and the new number of each point."""
+        twin = History(self.space, self.baseline, self.objectives, self.cost)
+        numbers = {number: twin.intern(self.params[number], self.point(number)) for number in points}
+        for answer in answers:
+            twin.add(answer._replace(where=numbers[answer.where]))
         return twin, numbers
 
+    def __len__(self) -> int:
+        return len(self._where)
+
+    def where(self, index: int) -> int:
+        """Point of an answer."""
+        return self._where[index]
+
+    def answers(self, start: int = 0) -> list[Answer]:
+        """The answers from this one on."""
+        numbers: list[dict[str, Signed]] = [{} for _ in range(start, len(self))]
+        for name, column in self.columns.items():
+            when, *known = column.until(len(self))
+            first = int(np.searchsorted(when, start))
+            rows = zip(when[first:].tolist(), *(its[first:].tolist() for its in known), strict=True)
+            for index, *reading in rows:
+                numbers[index - start][name] = Signed(*reading)
+        return list(map(Answer, self._where[start:], numbers, self._run[start:]))
+
     @property
-    def reports(self) -> frozenset[int]:
-        """Numbers of the arrivals that a later one of the same run replaces."""
-        return frozenset(self.arrivals.superseded(len(self.arrivals)).tolist() if self.runs else ())
+    def measured(self) -> int:
+        """Number of values, those of one run once; of the objective that has most."""
+        return max(self.columns[name].measured for name in self.objectives)
 
     @property
     def least_measured(self) -> int:
         """Number of values of the objective that has fewest."""
-        return min(self._of_each, default=self.measured)
+        return min(self.columns[name].measured for name in self.objectives)
+
+    @property
+    def column(self) -> Column:
+        """Readings of the objective, of the first one if there are several."""
+        return self.columns[self.objectives[0]]
+
+    def reading(self, index: int) -> Signed:
+        """Reading of the objective in an answer, of the first one that it has."""
+        readings = (self.columns[name].at(index) for name in self.objectives)
+        return next((each for each in readings if each.value == each.value), MISSING)
+
+    def values(self, stop: int) -> Floats:
+        """Value of the objective in each of the first ``stop`` answers, nan where there is none, (stop,)."""
+        found = np.full(stop, UNKNOWN)
+        when, values, _, _ = self.column.until(stop)
+        found[when] = values
+        return found
+
+    @property
+    def replaced(self) -> int:
+        """Number of values that a later one of the same run replaces."""
+        return len(self._replaced)
+
+    @property
+    def failures(self) -> int:
+        """Number of answers that are failures."""
+        return len(self._failed)
+
+    @property
+    def reports(self) -> frozenset[int]:
+        """Numbers of the answers that a later one of the same run replaces."""
+        return frozenset(self._superseded(len(self)).tolist() if self.runs else ())
+
+    def _superseded(self, stop: int) -> Ints:
+        """Those of the first ``stop`` answers that a later one of the same run replaces: a run counts once."""
+        runs = np.array(self._run[:stop])[::-1]
+        several = np.flatnonzero(runs >= 0)
+        _, last = np.unique(runs[several], return_index=True)
+        return stop - 1 - np.delete(several, last)
 
     @property
     def points(self) -> Floats:
@@ -191,7 +239,7 @@ class History:
         if self._unencoded:
             new = self.space.encode([self.params[number] for number in self._unencoded])
             np.frombuffer(self._points).reshape(shape)[self._unencoded] = new
-            self._unencoded = []
+            self._unencoded.clear()
         return np.array(self._points).reshape(shape)
 
     def point(self, number: int) -> Floats:
@@ -203,7 +251,12 @@ class History:
 
     def answered(self, number: int) -> int:
         """Number of values of a point."""
-        return self._counts[number]
+        return max(self.columns[name].counts.get(number, 0) for name in self.objectives)
+
+    @property
+    def _bounded(self) -> set[int]:
+        """Points that have given a bound."""
+        return set().union(*(self.columns[name].bounded for name in self.objectives))
 
     def is_answered(self, number: int) -> bool:
         """Return True if a point has given a value or a bound, or failed."""
@@ -212,7 +265,7 @@ class History:
     @property
     def unproven(self) -> Ints:
         """Points that have failed or given bounds, and never a value."""
-        tried = sorted(self._failures | self._bounded) if self._bounded else sorted(self._failures)
+        tried = sorted(self._failures | self._bounded)
         return np.array([number for number in tried if not self.answered(number)], dtype=np.intp)
 
     @property
@@ -223,8 +276,8 @@ class History:
     @property
     def hopeless(self) -> Ints:
         """Points that failed and are more likely broken than unlucky, see `failures`."""
-        if self._judged[0] != len(self.arrivals):
-            self._judged = len(self.arrivals), self._hopeless(len(self.arrivals))
+        if self._judged[0] != len(self):
+            self._judged = len(self), self._hopeless(len(self))
         return self._judged[1]
 
     def within(self, space: Space) -> Ints:
@@ -243,92 +296,82 @@ class History:
                 self._unencoded.append(number)
             self._points.frombytes(self._blank if point is None else point.tobytes())
             self.params.append(params)
-            self._counts.append(0)
             if self.baseline is not None and is_setting(self.space, params, self.baseline):
                 self.baseline_points.append(number)
         return number
 
-    def add(self, arrival: Arrival) -> None:
+    def add(self, answer: Answer) -> None:
         """Take in a measurement or a failure."""
-        self.arrivals.append(arrival)
-        self.costed += arrival.cost == arrival.cost
-        if arrival.failed:
-            self._failures.add(arrival.where)
-            if arrival.run in self.runs:  # its reports are replaced
-                self.measured, self.replaced = self.measured - 1, self.replaced + 1
-            return
-        if arrival.bound:
-            self._bounded.add(arrival.where)
-            self.bounds += 1
-            return
-        if arrival.value != arrival.value:
-            self._elsewhere.append(len(self.arrivals) - 1)
-            return
-        self._counts[arrival.where] += 1
-        self.is_noise_known &= arrival.noise == arrival.noise
-        if arrival.run in self.runs:
-            self.replaced += 1
-            return
-        self.measured += 1
-        if arrival.values:
-            before = self._of_each or [0] * len(arrival.values)
-            self._of_each = [count + (value == value) for count, value in zip(before, arrival.values, strict=True)]
-            self.measured = max(self._of_each)
-        if arrival.run >= 0:
-            self.runs.add(arrival.run)
-        if self.measured <= 2:
-            self.usable = len(self.arrivals)
+        index, is_again = len(self), answer.run in self.runs
+        self._where.append(answer.where)
+        self._run.append(answer.run)
+        for name, reading in answer.numbers.items():
+            if name not in self.columns:
+                self.columns[name] = Column()
+            self.columns[name].add(index, answer.where, reading, is_again)
+        told = [answer.numbers[name] for name in self.objectives if name in answer.numbers]
+        if not told:
+            self._failures.add(answer.where)
+            self._failed.append(index)
+            if is_again:  # its reports are replaced
+                self.column.measured -= 1
+        if is_again and (not told or not told[0].bound):
+            self._replaced.append(index)
+        if answer.run >= 0 and told and not told[0].bound:
+            self.runs.add(answer.run)
 
     def evidence(self, stop: int) -> tuple[Evidence, Ints]:
-        """Evidence of the first ``stop`` answers, and the number of each of its points.
+        """Evidence of the first ``stop`` answers about the objective, and the number of each of its points.
 
         The measurements come first, in their order. Heuristic: a hopeless point counts as measured once, just now and
         as bad as the worst tenth of the measurements; other failures say nothing about the value.
         """
-        where, values, noise = self.arrivals.columns(stop)
-        good = ~np.isnan(values)
-        if self.runs:
-            good[self.arrivals.superseded(stop)] = False
-        failed, bounds = self._hopeless(stop), self.arrivals.bounds(stop) if self._bounded else None
-        when = np.concatenate([np.flatnonzero(good), np.full(failed.size, stop)])
-        where = np.concatenate([where[good], failed])
-        values = np.concatenate([values[good], np.full(failed.size, np.quantile(values[good], 0.1))])
-        noise = np.concatenate([noise[good], np.full(failed.size, UNKNOWN)])
-        found, numbers = self._evidence(where, values, noise, when)
-        if bounds is None:
-            return found, numbers
-        return replace(found, bounds=np.concatenate([bounds[good], np.zeros(failed.size, dtype=np.intp)])), numbers
+        (objective,) = self.objectives
+        when, where, values, noise, bounds = self._read(objective, stop)
+        failed = self._hopeless(stop)
+        if failed.size:
+            when, where = np.append(when, np.full(failed.size, stop)), np.append(where, failed)
+            values = np.append(values, np.full(failed.size, np.quantile(values, 0.1)))
+            noise = np.append(noise, np.full(failed.size, UNKNOWN))
+            bounds = np.append(bounds, np.zeros(failed.size, dtype=np.intp))
+        return self._evidence(when, where, values, noise, bounds)
 
-    def numbers(self, index: int, sign: float, stop: int) -> Evidence:
-        """Evidence of the first ``stop`` answers about a constraint, times this sign."""
-        told = [(i, a.where, sign * a.constraints[index]) for i, a in enumerate(self.arrivals[:stop]) if a.constraints]
-        known = [each for each in told if each[2] == each[2]]
-        when, where = (np.array([each[i] for each in known], dtype=np.intp) for i in range(2))
-        return self._evidence(where, np.array([each[2] for each in known]), np.full(len(known), UNKNOWN), when)[0]
+    def numbers(self, name: str, stop: int) -> Evidence:
+        """Evidence of the first ``stop`` answers about a constraint."""
+        if name not in self.columns:
+            name, stop = self.objectives[0], 0
+        return self._evidence(*self._read(name, stop))[0]
+
+    def costs(self, stop: int) -> int:
+        """Number of costs among the first ``stop`` answers."""
+        return len(self.columns[self.cost].until(stop)[0]) if self.cost in self.columns else 0
 
     def log_costs(self, stop: int) -> Evidence:
         """Evidence of the first ``stop`` answers about -ln cost; failures that have a cost count too."""
-        costs = self.arrivals.costs(stop)
-        when = np.flatnonzero(costs == costs)
-        where = self.arrivals.columns(stop)[0][when]
-        return self._evidence(where, -np.log(costs[when]), np.full(when.size, UNKNOWN), when)[0]
+        when, costs, noise, bounds = self.columns[self.cost].until(stop)
+        return self._evidence(when, np.array(self._where)[when], -np.log(costs), noise / costs, -bounds)[0]
 
-    def _evidence(self, where: Ints, values: Floats, noise: Floats, when: Ints) -> tuple[Evidence, Ints]:
+    def _read(self, name: str, stop: int) -> tuple[Ints, Ints, Floats, Floats, Ints]:
+        """Answers with a reading that counts, and its point, value, noise and bound."""
+        when, values, noise, bounds = self.columns[name].until(stop)
+        if self.runs:
+            counts = ~np.isin(when, self._superseded(stop))
+            when, values, noise, bounds = when[counts], values[counts], noise[counts], bounds[counts]
+        return when, np.array(self._where)[when], values, noise, bounds
+
+    def _evidence(self, when: Ints, where: Ints, values: Floats, noise: Floats, bounds: Ints) -> tuple[Evidence, Ints]:
         """Measurements of points with these numbers, and the number of each distinct point."""
         numbers, first, inverse = np.unique(where, return_index=True, return_inverse=True)
         order = np.argsort(first)  # as they arrived, however they are numbered
-        points = self.points[numbers[order]]
-        groups, active_together = np.array(self.space.groups), self.space.active_together
-        return Evidence(points, np.argsort(order)[inverse], values, noise, groups, active_together, when), numbers[
-            order
-        ]
+        numbers, about = numbers[order], (np.array(self.space.groups), self.space.active_together, when)
+        evidence = Evidence(self.points[numbers], np.argsort(order)[inverse], values, noise, *about)
+        return replace(evidence, bounds=bounds) if bounds.any() else evidence, numbers
 
     def _hopeless(self, stop: int) -> Ints:
-        """The points that are hopeless for all that the first ``stop`` arrivals say."""
+        """The points that are hopeless for all that the first ``stop`` answers say."""
         if not self._failures:
             return np.empty(0, dtype=np.intp)
-        where, values, _ = self.arrivals.columns(stop)
-        failed = np.isnan(values)
-        failed[[index for index in self._elsewhere if index < stop]] = False
+        where, failed = np.array(self._where[:stop]), np.zeros(stop, dtype=bool)
+        failed[self._failed[: bisect_left(self._failed, stop)]] = True
         successes, failures = (np.bincount(where[mask], minlength=len(self.params)) for mask in (~failed, failed))
         return hopeless(self.points, successes, failures, max(self.space.groups) + 1)

@@ -1,63 +1,15 @@
-"""Several objectives: a history and a posterior of each.
-
-An objective has its own scale, noise model, kernel and trust, as if it were the only one. So one may have outliers and
-the other not. Objectives are independent, given the observations: heuristic, as with constraints.
-"""
+"""Several objectives: fronts of values, the volume that they dominate, and all posteriors at the same points."""
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.model.current import CurrentBelief, Snapshot
-from noregret.optimizer.model.history import History
-from noregret.optimizer.space.space import Bools, Space
-
-
-class ObjectiveBeliefs:
-    """Computes snapshots of several objectives, in place of a `CurrentBelief`.
-
-    The history of an objective is that of all answers with its values, point by point and answer by answer.
-    """
-
-    def __init__(self, count: int, make: Callable[[], CurrentBelief]) -> None:
-        self._beliefs = [make() for _ in range(count)]
-        self._histories: list[History] = []
-
-    def __copy__(self) -> ObjectiveBeliefs:
-        twin = ObjectiveBeliefs.__new__(ObjectiveBeliefs)
-        twin._beliefs = [copy.copy(belief) for belief in self._beliefs]
-        twin._histories = [history.copy() for history in self._histories]
-        return twin
-
-    @property
-    def space(self) -> Space:
-        """Space of the last snapshot, or all of it."""
-        return self._beliefs[0].space
-
-    def snapshot(self, history: History, space: Space, needed: Iterable[int] = ()) -> Snapshot:
-        """Snapshot of the first objective with two values, and in ``objectives`` those of each."""
-        needed, found, first = tuple(needed), list[Snapshot | None](), self._beliefs[0]
-        for own, belief in zip(self._of_each(history), self._beliefs, strict=True):
-            belief.share_constraints(first)
-            found.append(belief.snapshot(own, space, needed) if own.measured > 1 else None)
-        return replace(next(each for each in found if each is not None), objectives=tuple(found))
-
-    def _of_each(self, history: History) -> list[History]:
-        """History of each objective, up to date."""
-        if not self._histories:
-            self._histories = [History(history.space, history.baseline) for _ in self._beliefs]
-        for index, own in enumerate(self._histories):
-            for number in range(len(own.params), len(history.params)):
-                own.intern(history.params[number], history.point(number))
-            for arrival in history.arrivals[len(own.arrivals) :]:
-                own.add(arrival.of_objective(index))
-        return self._histories
+from noregret.optimizer.model.current import Snapshot
+from noregret.optimizer.space.space import Bools
 
 
 def nondominated(values: Floats) -> Ints:

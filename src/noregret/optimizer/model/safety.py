@@ -23,14 +23,14 @@ conformal prediction. IEEE J. Sel. Top. Signal Process. 2024. Heuristic: the pro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.checking import Constraint
+from noregret.optimizer.measures import Constraint
 from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.history import History
 from noregret.optimizer.model.hypotheses import FittedModels
@@ -102,19 +102,19 @@ class Safety:
 
 def safety(
     history: History,
-    constraints: Sequence[Constraint],
+    limits: Mapping[str, Constraint],
     risks: Sequence[float | None],
-    fits: Sequence[FittedModels | None],
+    fits: Mapping[str, FittedModels],
 ) -> Safety:
     """Safety after all answers, given the last fit of each constraint and the risk of breaking it.
 
-    None for the risk of a constraint that questions need not meet, and for the fit of one with fewer than two readings.
+    None for the risk of a constraint that questions need not meet. One with fewer than two readings has no fit.
     """
-    guards, answers = [], len(history.arrivals)
-    for index, (its, risk, fitted) in enumerate(zip(constraints, risks, fits, strict=True)):
+    guards, answers = [], len(history)
+    for (name, limit), risk in zip(limits.items(), risks, strict=True):
         if risk is not None:
-            readings = history.numbers(index, its.sign, answers)
-            guards.append(None if fitted is None else guard(history, readings, its.least, risk, fitted))
+            readings = replace(history.numbers(name, answers), bounds=None)  # a bound counts as if it were the number
+            guards.append(guard(history, readings, limit.least, risk, fits[name]) if name in fits else None)
     return Safety(tuple(guards), answers)
 
 

@@ -163,22 +163,22 @@ class Realised:
     def after(self, history: History) -> Realised:
         """Balance after all answers."""
         now = self
-        for index in range(self.begins + len(self.asked), len(history.arrivals)):
+        for index in range(self.begins + len(self.asked), len(history)):
             if index % self.begins == 0 and (index // self.begins).bit_count() == 1:
                 now = now._rescaled(history, index)
-            base, reward = now.balance.turn(), float(now.rewards(np.array(history.arrivals[index].value)))
+            base, reward = now.balance.turn(), float(now.rewards(np.array(history.reading(index).value)))
             balance = now.balance.told(base, reward, now.rewards.noise)
             now = replace(now, balance=balance, asked=np.append(now.asked, base))
         return now
 
     def turn(self, history: History, pending: int) -> int:
         """Base of the next question; 0, the rule, before the beginning."""
-        ahead = len(history.arrivals) + pending - self.begins - len(self.asked)
+        ahead = len(history) + pending - self.begins - len(self.asked)
         return self.balance.turn(ahead) if ahead >= 0 else 0
 
     def _rescaled(self, history: History, stop: int) -> Realised:
         """Balance with all rewards in units of the first ``stop`` answers."""
-        values = history.arrivals.columns(stop)[1]
+        values = history.values(stop)
         if not self.is_comparable or np.count_nonzero(values == values) < 2:
             return self
         evidence = history.evidence(stop)[0].exact

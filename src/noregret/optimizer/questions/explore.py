@@ -70,7 +70,8 @@ class OwnRewards:
         unmeasured, history = self.farthest(state, rng), state.history
         if unmeasured is not None:
             return unmeasured
-        where, values, _ = history.arrivals.columns(len(history.arrivals))
+        where = np.array([history.where(index) for index in range(len(history))])
+        values = history.values(len(history))
         rewards = state.balance.rewards
         upper = upper_bounds(where, rewards(values), state.pending, rewards.noise)
         upper[history.hopeless] = -np.inf

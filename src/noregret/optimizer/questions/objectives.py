@@ -27,7 +27,6 @@ from noregret.belief.posterior import Floats, Ints, Rng
 from noregret.decision.rules import log_expected_improvement
 from noregret.optimizer.model.candidates import around, resample_inactive, top
 from noregret.optimizer.model.constraints import SEARCH
-from noregret.optimizer.model.current import CANDIDATE
 from noregret.optimizer.model.objectives import means_at, nondominated, reported
 from noregret.optimizer.questions.questions import AMONG_NAMES, Improve, SaturatedImprovement
 from noregret.optimizer.questions.state import Asked, Question, State, state_of
@@ -50,7 +49,7 @@ def for_objectives(questions: Sequence[Question]) -> tuple[Question, ...]:
 
 def states_of(state: State) -> list[State]:
     """State of each objective that has two values."""
-    return [state_of(each, state.pending, state.balance) for each in state.objectives if each is not None]
+    return [state_of(each, state.pending, state.balance) for each in state.objectives.values()]
 
 
 @dataclass(frozen=True)
@@ -60,22 +59,12 @@ class OfOneObjective:
     question: Question
 
     def __call__(self, state: State, rng: Rng) -> Asked | None:
-        known = [each for each in state.objectives if each is not None]
+        known = list(state.objectives.values())
         for index in rng.permutation(len(known)).tolist():
-            own = state_of(known[index], state.pending, state.balance)
-            found = in_all(state, own, self.question(own, rng))
-            if found is not None:
-                return found
+            asked = self.question(state_of(known[index], state.pending, state.balance), rng)
+            if asked is not None:
+                return asked
         return None
-
-
-def in_all(state: State, own: State, asked: Asked | None) -> Asked | None:
-    """Translate a question about one objective, whose state is ``own``, to the state of all."""
-    if not isinstance(asked, int):
-        return asked
-    number = int(own.numbers[asked])
-    arms = state.arms([number]) if number != CANDIDATE else np.empty(0, dtype=np.intp)
-    return int(arms[0]) if arms.size else np.asarray(own.belief.arms[asked])
 
 
 @dataclass(frozen=True)
@@ -108,8 +97,7 @@ class ImproveFront:
         if len(states) == 1 or is_searching:
             return self.improve(state, rng)
         if state.known % self.alone == 0:
-            own = states[state.known // self.alone % len(states)]
-            return in_all(state, own, self.improve(own, rng))
+            return self.improve(states[state.known // self.alone % len(states)], rng)
         score = self._score(state, states, rng)
         arms = state.belief.arms
         scores = np.where(state.allowed, score(arms), -np.inf)
@@ -118,12 +106,12 @@ class ImproveFront:
             scores = others if others.max() > -np.inf else scores
         if state.space.count <= len(arms):
             return self._highest(scores)
-        points, all_scores = self._around_best(state, states, arms, scores, score, rng)
-        found = self._highest(all_scores)
-        if found < len(arms):
-            return found
-        number = state.history.number(state.space.decode(points[[found]])[0])
-        return self._highest(scores) if number in state.history.hopeless else np.asarray(points[found])
+        points, all_scores = self._around_best(state, states, scores, score, rng)
+        chosen = self._highest(all_scores)
+        if chosen < len(arms):
+            return chosen
+        number = state.history.number(state.space.decode(points[[chosen]])[0])
+        return self._highest(scores) if number in state.history.hopeless else np.asarray(points[chosen])
 
     def _highest(self, scores: Floats) -> int:
         highest = scores.max()
@@ -133,15 +121,13 @@ class ImproveFront:
         self,
         state: State,
         states: Sequence[State],
-        arms: Floats,
         scores: Floats,
         score: Callable[[Floats], Floats],
         rng: Rng,
     ) -> tuple[Floats, Floats]:
-        """The arms, the candidates of the other objectives and clouds around the best of all, with their scores."""
+        """The arms and clouds around the best of them, with their scores."""
         space, groups = state.space, np.array(state.space.groups)
-        others = [its.belief.arms[(its.numbers == CANDIDATE) & its.in_context] for its in states[1:]]
-        points, found = np.vstack([arms, *others]), np.concatenate([scores, *map(score, others)])
+        points, found = state.belief.arms, scores
         lengthscales = np.min([its.models.fit.lengthscales for its in states], axis=0)[list(space.groups)]
         for radius in self.radii:
             best = resample_inactive(space, points[top(found, self.centres)], rng)
@@ -152,9 +138,8 @@ class ImproveFront:
     def _score(self, state: State, states: Sequence[State], rng: Rng) -> Callable[[Floats], Floats]:
         """Score of (n, d) points."""
         measured = state.belief.arms[state.incumbents]
-        every = np.vstack([its.belief.arms[its.allowed] for its in states])
-        chances = state.log_feasible_at(every) if state.margins else np.zeros(len(every))
-        mean, std = means_at(states, np.vstack([measured, every[chances >= math.log(SEARCH)]]))
+        every = state.belief.arms[state.allowed & (state.log_feasible >= math.log(SEARCH))]
+        mean, std = means_at(states, np.vstack([measured, every]))
         front = nondominated(mean[: len(measured)])
         front = front[thinned(mean[front], self.most if len(states) == 2 else self.most // 2)]
         rule = front_rule(states, mean[front], ends(mean, std), rng)

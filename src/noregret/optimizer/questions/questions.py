@@ -39,7 +39,7 @@ class Opening(NamedTuple):
     @property
     def known(self) -> int:
         """Number of answers and pending trials; the values of one run count once."""
-        return len(self.history.arrivals) - self.history.replaced + len(self.pending)
+        return len(self.history) - self.history.replaced + len(self.pending)
 
 
 def opening(state: Opening) -> int | None:
@@ -102,11 +102,11 @@ class Recheck:
         tried = state.belief.pulled if state.in_context.all() else np.flatnonzero(state.in_context)
         highest = float(state.belief.mean[tried].max())
         for index in doubted.tolist():
-            arrival = history.arrivals[index]
-            arms = state.arms([arrival.where])
-            if not arms.size or history.answered(arrival.where) > 1 or arrival.where in state.pending:
+            where = history.where(index)
+            arms = state.arms([where])
+            if not arms.size or history.answered(where) > 1 or where in state.pending:
                 continue
-            value = float(state.models.scale.standard(np.array(arrival.value))) - state.models.fit.centre
+            value = float(state.models.scale.standard(np.array(history.reading(index).value))) - state.models.fit.centre
             arm = int(arms[0])
             if value > highest and state.in_context[arm] and state.log_feasible[arm] >= math.log(SEARCH):
                 return arm

@@ -31,7 +31,7 @@ class State(Snapshot):
     @property
     def known(self) -> int:
         """Number of answers and pending trials."""
-        return len(self.history.arrivals) + len(self.pending)
+        return len(self.history) + len(self.pending)
 
 
 def state_of(snapshot: Snapshot, pending: Sequence[int], balance: Realised, last: State | None = None) -> State:

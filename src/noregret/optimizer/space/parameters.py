@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
-from typing import Any, Protocol, TypeAlias, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
@@ -26,6 +26,16 @@ MOST_STEPS = 1e9
 """Steps that a range may have: floats do not separate the numbers of more for sure."""
 MOST_OPTIONS = 1000
 """Options that a `Choice` may have: each takes a coordinate, and the cost of a question grows with these."""
+
+
+def described(parameter: Any) -> str:
+    """The parameter as it is written, without the step and the condition that it does not have.
+
+    Stored studies are compared by it: those stored before there were steps and conditions still match.
+    """
+    shown = {its.name: getattr(parameter, its.name) for its in fields(parameter)}
+    given = [f"{name}={value!r}" for name, value in shown.items() if value is not None]
+    return f"{type(parameter).__name__}({', '.join(given)})"
 
 
 @dataclass(frozen=True)
@@ -56,8 +66,7 @@ class Float:
     def _axis(self) -> Axis:
         return FloatAxis(self)
 
-    def __repr__(self) -> str:
-        return described(self)
+    __repr__ = described
 
 
 @dataclass(frozen=True)
@@ -94,8 +103,7 @@ class Int:
     def _axis(self) -> Axis:
         return IntAxis(self)
 
-    def __repr__(self) -> str:
-        return described(self)
+    __repr__ = described
 
 
 @dataclass(frozen=True)
@@ -131,21 +139,10 @@ class Choice:
     def _axis(self) -> Axis:
         return ChoiceAxis(self)
 
-    def __repr__(self) -> str:
-        return described(self)
+    __repr__ = described
 
 
 Parameter: TypeAlias = Float | Int | Choice
-
-
-def described(parameter: Parameter) -> str:
-    """The parameter as it is written, without the step and the condition that it does not have.
-
-    Stored studies are compared by it: those stored before there were steps and conditions still match.
-    """
-    shown = {its.name: getattr(parameter, its.name) for its in fields(parameter)}
-    given = [f"{name}={value!r}" for name, value in shown.items() if value is not None]
-    return f"{type(parameter).__name__}({', '.join(given)})"
 
 
 def checked_when(when: Any) -> dict[str, list[Any]] | None:
@@ -163,65 +160,29 @@ def checked_when(when: Any) -> dict[str, list[Any]] | None:
     return lists or None
 
 
-class Axis(Protocol):
-    """Values of one parameter as coordinates in [0, 1], and back.
-
-    >>> axis_of(Float(0.001, 1000, log=True)).decode(np.array([[0.0], [0.5], [1.0]]))
-    [0.001, 1.0, 1000.0]
-    >>> axis_of(Int(1, 4)).decode(np.array([[0.0], [0.3], [0.9], [1.0]]))
-    [1, 2, 4, 4]
-    >>> axis_of(Choice(["adam", "sgd"])).decode(np.array([[0.2], [0.9]]))
-    ['adam', 'sgd']
-    """
-
-    @property
-    def width(self) -> int:
-        """Number of columns of the unit cube."""
-        ...
-
-    @property
-    def count(self) -> float:
-        """Number of values, infinite for real numbers."""
-        ...
-
-    def values(self) -> Sequence[Any]:
-        """All values, where ``count`` is finite."""
-        ...
-
-    def checked(self, name: str, value: Any) -> Any:
-        """The value in the parameter's own type; ValueError, with the parameter's name, if it has no such value."""
-        ...
-
-    def key(self, value: Any) -> Hashable:
-        """Equal for equal values, and only for these."""
-        ...
-
-    def encode(self, values: Sequence[Any]) -> Floats:
-        """Coordinates of n values, (n, width), all in [0, 1]."""
-        ...
-
-    def decode(self, coordinates: Floats) -> list[Any]:
-        """The values nearest to these (n, width) coordinates."""
-        ...
-
-    def snap(self, coordinates: Floats) -> Floats:
-        """The coordinates of those values, (n, width)."""
-        ...
-
-
-def axis_of(parameter: Parameter) -> Axis:
-    """The axis of a parameter; each parameter has one."""
-    return parameter._axis
-
-
-class FloatAxis:
-    """Axis of a `Float`."""
+class NumberAxis:
+    """Coordinate of a range of numbers, or of the steps in it."""
 
     width = 1
 
+    def __init__(self, parameter: Float | Int, steps: Steps | None) -> None:
+        self.low, self.high, self.log, self.steps = parameter.low, parameter.high, parameter.log, steps
+
+    def encode(self, values: Sequence[Any]) -> Floats:
+        numbers = np.asarray(values, dtype=float)
+        return self.steps.to_unit(numbers) if self.steps else to_unit(numbers, self.low, self.high, self.log)
+
+
+class FloatAxis(NumberAxis):
+    """Axis of a `Float`.
+
+    >>> axis_of(Float(0.001, 1000, log=True)).decode(np.array([[0.0], [0.5], [1.0]]))
+    [0.001, 1.0, 1000.0]
+    """
+
     def __init__(self, parameter: Float) -> None:
-        self.low, self.high, self.log = parameter.low, parameter.high, parameter.log
-        self.steps = None if parameter.step is None else Steps(self.low, self.high, parameter.step)
+        low, high, step = parameter.low, parameter.high, parameter.step
+        super().__init__(parameter, None if step is None else Steps(low, high, step))
 
     @property
     def count(self) -> float:
@@ -241,10 +202,6 @@ class FloatAxis:
     def key(self, value: Any) -> Hashable:
         return float(value)
 
-    def encode(self, values: Sequence[Any]) -> Floats:
-        numbers = np.asarray(values, dtype=float)
-        return self.steps.to_unit(numbers) if self.steps else to_unit(numbers, self.low, self.high, self.log)
-
     def decode(self, coordinates: Floats) -> list[float]:
         if self.steps:
             return [self.steps[int(place)] for place in self.steps.nearest(coordinates[:, 0])]
@@ -257,19 +214,17 @@ class FloatAxis:
         return np.clip(coordinates, 0.0, 1.0) if self.low < self.high else np.zeros_like(coordinates)
 
 
-class IntAxis:
-    """Axis of an `Int`."""
+class IntAxis(NumberAxis):
+    """Axis of an `Int`.
 
-    width = 1
+    >>> axis_of(Int(1, 4)).decode(np.array([[0.0], [0.3], [0.9], [1.0]]))
+    [1, 2, 4, 4]
+    """
 
     def __init__(self, parameter: Int) -> None:
-        self.low, self.high, self.log, self.step = (
-            parameter.low,
-            parameter.high,
-            parameter.log,
-            int(parameter.step or 1),
-        )
-        self.steps = None if parameter.step in (None, 1) else Steps(self.low, self.high, parameter.step)
+        low, high, step = parameter.low, parameter.high, parameter.step
+        super().__init__(parameter, None if step in (None, 1) else Steps(low, high, step))
+        self.step = int(step or 1)
 
     @property
     def count(self) -> float:
@@ -289,10 +244,6 @@ class IntAxis:
     def key(self, value: Any) -> Hashable:
         return int(value)
 
-    def encode(self, values: Sequence[Any]) -> Floats:
-        numbers = np.asarray(values, dtype=float)
-        return self.steps.to_unit(numbers) if self.steps else to_unit(numbers, self.low, self.high, self.log)
-
     def decode(self, coordinates: Floats) -> list[int]:
         return [int(number) for number in self._nearest(coordinates)]
 
@@ -309,7 +260,11 @@ class IntAxis:
 
 
 class ChoiceAxis:
-    """Axis of a `Choice`."""
+    """Axis of a `Choice`.
+
+    >>> axis_of(Choice(["adam", "sgd"])).decode(np.array([[0.2], [0.9]]))
+    ['adam', 'sgd']
+    """
 
     def __init__(self, parameter: Choice) -> None:
         self.options = parameter.options
@@ -361,6 +316,22 @@ class ChoiceAxis:
             if option is value or _same(option, value):
                 return i
         raise ValueError(f"{name} must be one of {list(self.options)}, got {value!r}")
+
+
+Axis: TypeAlias = FloatAxis | IntAxis | ChoiceAxis
+"""Values of one parameter as coordinates in [0, 1], and back. All three have the same members.
+
+``width`` is the number of columns of the unit cube, and ``count`` that of the values, infinite for real numbers.
+``values`` returns all of them where there are finitely many. ``checked`` returns a value in the parameter's own type;
+ValueError, with the parameter's name, if it has no such value. ``key`` is equal for equal values, and only for these.
+``encode`` returns the coordinates of n values, (n, width), all in [0, 1]; ``decode`` the values nearest to such
+coordinates; ``snap`` the coordinates of those.
+"""
+
+
+def axis_of(parameter: Parameter) -> Axis:
+    """The axis of a parameter; each parameter has one."""
+    return parameter._axis
 
 
 @dataclass(frozen=True)

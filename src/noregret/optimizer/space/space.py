@@ -2,13 +2,16 @@
 
 A space turns params, which the user reads and writes, into points, which the model computes with. Two kinds: named
 parameters (`Product`) and a table of candidates (`noregret.optimizer.space.table.Table`).
+
+A parameter with ``when={"model": ["forest"]}`` applies where the parameter above it, ``model``, applies and has one of
+these values. What must hold in all is a `Requirement`: a set of values for each parameter above it, however far up.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import compress
@@ -19,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noregret.belief.posterior import Floats
-from noregret.optimizer.space.conditions import Requirement, applies, compatible, in_words, requirements, settings
 from noregret.optimizer.space.parameters import Axis, Choice, Float, Int, Parameter, axis_of, finite
 
 Bools = NDArray[np.bool_]
@@ -29,6 +31,12 @@ MOST_COORDINATES = 2000
 
 MOST_COUNTED = 3000
 """Settings of the parameters above others up to which it is counted how many params there are."""
+
+Requirement = Mapping[str, frozenset[Hashable]]
+"""The keys that the values of other parameters must have, by name; empty for a parameter that always applies."""
+
+MOST_ABOVE = 100
+"""Parameters that one may depend on, through those above it too: the work for a chain grows with its square."""
 
 
 class Space(Protocol):
@@ -237,7 +245,8 @@ class Product:
     def applying(self, points: Floats) -> Bools:
         found = np.ones((len(points), len(self.parameters)), dtype=bool)
         if self._is_conditional:
-            keys = {name: self._part_keys(name, points) for name in self._above}
+            axes = {name: self._axes[name] for name in self._above}
+            keys = {n: list(map(axis.key, axis.decode(points[:, self._span(n)]))) for n, axis in axes.items()}
             for column, needed in enumerate(self._requirements.values()):
                 for above, allowed in needed.items():
                     found[:, column] &= np.array([key in allowed for key in keys[above]], dtype=bool)
@@ -298,11 +307,6 @@ class Product:
         part[rows] = self._axes[name].encode([params[row][name] for row in rows])
         return part
 
-    def _part_keys(self, name: str, points: Floats) -> list[Hashable]:
-        """The keys of one parameter's values at these points."""
-        axis = self._axes[name]
-        return [axis.key(value) for value in axis.decode(points[:, self._span(name)])]
-
     def _span(self, name: str) -> slice:
         """The columns of a parameter."""
         group = list(self.parameters).index(name)
@@ -334,3 +338,91 @@ def named(parameters: Mapping[Any, Any]) -> Product:
         if not isinstance(name, str):
             raise ValueError(f"a parameter's name must be text, got {name!r}: write {str(name)!r}")
     return Product(parameters)
+
+
+def requirements(parameters: Mapping[str, Parameter]) -> dict[str, Requirement]:
+    """Requirement of each parameter; ValueError where its condition makes no sense, or rests on too many others."""
+    found: dict[str, Requirement] = {}
+
+    def required(name: str, below: tuple[str, ...]) -> Requirement:
+        if name in below:
+            circle = " -> ".join((*below[below.index(name) :], name))
+            raise ValueError(f"the conditions of parameters must not go in a circle, got {circle}: drop one of them")
+        if len(below) > MOST_ABOVE:
+            raise ValueError(_too_deep(below[0]))
+        if name not in found:
+            needed: dict[str, frozenset[Hashable]] = {}
+            for parent, values in (parameters[name].when or {}).items():
+                keys = _keys(name, parent, values, parameters)
+                for above, its in ((parent, keys), *required(parent, (*below, name)).items()):
+                    needed[above] = needed.get(above, its) & its
+            if len(needed) > MOST_ABOVE:
+                raise ValueError(_too_deep(name))
+            found[name] = needed
+            clash = next((above for above, keys in needed.items() if not keys), None)
+            if clash is not None:
+                raise ValueError(
+                    f"parameter {name!r} can never apply: its condition and those of the parameters above it ask for "
+                    f"different values of {clash!r}"
+                )
+        return found[name]
+
+    return {name: required(name, ()) for name in parameters}
+
+
+def _too_deep(name: str) -> str:
+    return f"parameter {name!r} must depend on at most {MOST_ABOVE} others: give it fewer conditions, or shorter chains"
+
+
+def _keys(name: str, parent: str, values: Sequence[Any], parameters: Mapping[str, Parameter]) -> frozenset[Hashable]:
+    """The keys of the values that a condition names."""
+    if parent not in parameters:
+        raise ValueError(f"parameter {name!r} has a condition on {parent!r}, which is none of {list(parameters)}")
+    axis = axis_of(parameters[parent])
+    if math.isinf(axis.count):
+        raise ValueError(
+            f"parameter {name!r} has a condition on {parent!r}, which must have finitely many values: give it a step"
+        )
+    try:
+        return frozenset(axis.key(axis.checked(parent, value)) for value in values)
+    except ValueError as error:
+        raise ValueError(
+            f"parameter {name!r} has a condition on a value that {parent!r} cannot take ({error}); "
+            "several values are given as a list"
+        ) from None
+
+
+def applies(requirement: Requirement, keys: Mapping[str, Hashable]) -> bool:
+    """Return True if a parameter applies, given the keys of the values that there are."""
+    return all(above in keys and keys[above] in allowed for above, allowed in requirement.items())
+
+
+def compatible(first: Requirement, second: Requirement) -> bool:
+    """Return True if two parameters may apply together."""
+    return all(allowed & second.get(above, allowed) for above, allowed in first.items())
+
+
+def settings(parameters: Mapping[str, Parameter], required: Mapping[str, Requirement]) -> Iterator[dict[str, Any]]:
+    """Every legal setting of parameters with finitely many values, once; who is above another is among them."""
+    names = sorted(parameters, key=lambda name: len(required[name]))  # a parameter comes after those above it
+
+    def completed(setting: dict[str, Any], keys: dict[str, Hashable], rest: Sequence[str]) -> Iterator[dict[str, Any]]:
+        if not rest:
+            yield setting
+        elif not applies(required[rest[0]], keys):
+            yield from completed(setting, keys, rest[1:])
+        else:
+            name, axis = rest[0], axis_of(parameters[rest[0]])
+            for value in axis.values():
+                yield from completed({**setting, name: value}, {**keys, name: axis.key(value)}, rest[1:])
+
+    return completed({}, {}, names)
+
+
+def in_words(when: Mapping[str, Sequence[Any]]) -> str:
+    """A condition as people say it.
+
+    >>> in_words({"model": ["forest"], "depth": [1, 2]})
+    "model is 'forest' and depth is 1 or 2"
+    """
+    return " and ".join(f"{name} is {' or '.join(map(repr, values))}" for name, values in when.items())

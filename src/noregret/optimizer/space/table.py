@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from numbers import Number
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -41,14 +41,14 @@ class Table:
     """
 
     def __init__(self, rows: Any, require: Sequence[str] = ()) -> None:
-        self._rows = _read(rows)
-        columns = self._rows.columns()
+        self.rows = _read(rows)  # all of them, equal ones too
+        columns = self.rows.columns()
         self._columns = Product({name: _column(name, values) for name, values in columns.items()})
         self._points = np.hstack(
             [axis_of(self._columns.parameters[name]).encode(values) for name, values in columns.items()]
         )
         self.groups, self.active_together = self._columns.groups, self._columns.active_together
-        self._kept = self._rows.distinct()  # of equal rows the first stands for all
+        self._kept = self.rows.distinct()  # of equal rows the first stands for all
         self._conditions = self._required(require) if require else ()
 
     def _required(self, require: Any) -> tuple[Condition, ...]:
@@ -57,8 +57,8 @@ class Table:
             raise ValueError(
                 "require needs columns with names, got an array: give the candidates as a DataFrame or a list of dicts"
             )
-        conditions, columns = checked_require(require, self._columns.parameters), self._rows.columns()
-        each = [condition.holds(columns, len(self._rows))[self._kept] for condition in conditions]
+        conditions, columns = checked_require(require, self._columns.parameters), self.rows.columns()
+        each = [condition.holds(columns, len(self.rows))[self._kept] for condition in conditions]
         allowed = np.logical_and.reduce(each)
         if not allowed.any():
             raise none_meets(conditions, each)
@@ -66,7 +66,7 @@ class Table:
         return conditions
 
     def __repr__(self) -> str:
-        return f"Table(<{len(self._rows)} rows>)"
+        return f"Table(<{len(self.rows)} rows>)"
 
     @property
     def count(self) -> float:
@@ -77,14 +77,9 @@ class Table:
         return list(self._columns.parameters)
 
     @property
-    def rows(self) -> Rows:
-        """All rows, equal ones too."""
-        return self._rows
-
-    @property
     def is_array(self) -> bool:
         """True if params are rows of numbers, and no dicts."""
-        return isinstance(self._rows, NumberRows)
+        return isinstance(self.rows, NumberRows)
 
     @cached_property
     def share(self) -> float:
@@ -113,12 +108,12 @@ class Table:
         return np.asarray((np.abs(self.snap(points) - points) <= ROUNDING).all(axis=1))
 
     def checked(self, params: Any) -> Any:
-        return self._rows[self.key(params)]
+        return self.rows[self.key(params)]
 
     def key(self, params: Any) -> int:
         """The number of the row."""
         try:
-            return self._rows.number(params)
+            return self.rows.number(params)
         except NO_ROW:
             raise ValueError(
                 f"params must be a row of the table, got {params!r}: give it in the form of ask()"
@@ -128,7 +123,7 @@ class Table:
         return np.asarray(self._points[[self.key(p) for p in params]])
 
     def decode(self, points: Floats) -> list[Any]:
-        return [self._rows[row] for row in self._nearest(points).tolist()]
+        return [self.rows[row] for row in self._nearest(points).tolist()]
 
     def snap(self, points: Floats) -> Floats:
         return np.asarray(self._points[self._nearest(points)])
@@ -205,10 +200,8 @@ def _is_geometric(values: Floats) -> bool:
     """Return whether these numbers, ascending and at least four, are positive and more even on a logarithmic scale."""
     if len(values) < 4 or values[0] <= 0:
         return False
-    uneven, uneven_log = (
-        np.std(gaps) / np.mean(gaps) for gaps in (np.diff(values / values[-1]), np.diff(np.log(values)))
-    )
-    return bool(uneven_log < uneven)
+    steps, factors = np.diff(values / values[-1]), np.diff(np.log(values))
+    return bool(np.std(factors) / np.mean(factors) < np.std(steps) / np.mean(steps))
 
 
 def is_missing(value: Any) -> bool:
@@ -239,28 +232,6 @@ NO_ROW = LookupError, TypeError, ValueError, AttributeError, StopIteration
 """Raised for params that are no row."""
 
 
-class Rows(Protocol):
-    """The rows of a table, in order."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, row: int) -> Any:
-        """A copy of a row."""
-        ...
-
-    def columns(self) -> dict[Any, Any]:
-        """The values by column."""
-        ...
-
-    def number(self, params: Any) -> int:
-        """The number of the first row that equals these params; one of `NO_ROW` if none does."""
-        ...
-
-    def distinct(self) -> Ints:
-        """The first of each set of equal rows, ascending."""
-        ...
-
-
 class DictRows:
     """Rows that are dicts, all with the same keys."""
 
@@ -271,31 +242,32 @@ class DictRows:
                 raise ValueError(
                     f"every row of a table must have the same columns: row {i} has {list(row)}, not {names}"
                 )
-        self._rows, self._first = rows, dict[Hashable, int]()
+        self._rows = rows
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __getitem__(self, row: int) -> dict[Any, Any]:
+    def __getitem__(self, row: int) -> Any:
         return dict(self._rows[row])
 
-    def columns(self) -> dict[Any, list[Any]]:
+    def columns(self) -> dict[Any, Any]:
         """The values by column."""
         return {name: [row[name] for row in self._rows] for name in self._rows[0]}
 
     def number(self, params: Any) -> int:
-        """The number of the first row that equals these params."""
-        return self._numbers()[_key(params)]
+        """The number of the first row that equals these params; one of `NO_ROW` if none does."""
+        return self._numbers[_key(params)]
 
     def distinct(self) -> Ints:
         """The first of each set of equal rows, ascending."""
-        return np.array(list(self._numbers().values()), dtype=np.intp)
+        return np.array(list(self._numbers.values()), dtype=np.intp)
 
+    @cached_property
     def _numbers(self) -> dict[Hashable, int]:
-        if not self._first:
-            for i, row in enumerate(self._rows):
-                self._first.setdefault(_key(row), i)
-        return self._first
+        first: dict[Hashable, int] = {}
+        for i, row in enumerate(self._rows):
+            first.setdefault(_key(row), i)
+        return first
 
 
 class NumberRows:
@@ -310,15 +282,15 @@ class NumberRows:
     def __len__(self) -> int:
         return len(self._array)
 
-    def __getitem__(self, row: int) -> Floats:
+    def __getitem__(self, row: int) -> Any:
         return np.array(self._array[row])
 
-    def columns(self) -> dict[int, Floats]:
+    def columns(self) -> dict[Any, Any]:
         """The values by column."""
         return dict(enumerate(self._array.T))
 
     def number(self, params: Any) -> int:
-        """The number of the first row that equals these params."""
+        """The number of the first row that equals these params; one of `NO_ROW` if none does."""
         row = np.asarray(params, dtype=float)
         if row.shape != self._array.shape[1:]:
             raise ValueError("a row has a number for every column")
@@ -332,6 +304,10 @@ class NumberRows:
         again, before = self._order[same + 1], self._order[same]
         repeated = again[(self._array[again] == self._array[before]).all(axis=1)]
         return np.delete(np.arange(len(self)), repeated)
+
+
+Rows: TypeAlias = DictRows | NumberRows
+"""The rows of a table, in order; equal rows have one number."""
 
 
 def _hashes(rows: Floats) -> Hashes:

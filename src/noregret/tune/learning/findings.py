@@ -4,32 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from noregret.belief.posterior import Floats
 from noregret.diagnosis import Diagnosis, diagnose
+from noregret.formatting import number
 from noregret.optimizer import (
     FEWEST,
     LARGEST,
     RECOMMEND,
+    VALUE,
     Choice,
     Estimate,
     Gain,
-    Measurement,
+    Gains,
+    Hypervolume,
+    JointEstimate,
     Optimizer,
     Product,
     Share,
     Shift,
+    Trial,
     is_same_setting,
     spread,
 )
-from noregret.tune.measuring import Outcome
-from noregret.tune.store.records import Record, arrived
+from noregret.tune.store.records import Record
 from noregret.tune.study.results import TIMES, JsonField, MaxRss, Result
 from noregret.tune.study.study import Params, Study, text
 
@@ -45,6 +49,14 @@ FEW_CONTEXTS = 6
 """Largest number of contexts whose best setting is listed."""
 FEWEST_COSTS, VARIED = 10, 3.0
 """Least number of costs, and ratio of their upper to their lower decile, from which on they are said to differ."""
+
+
+MOST_DOTS = 800
+"""Largest number of drawn measurements of a kind, evenly spread over the trials: more would be a cloud."""
+MOST_TRADES = 6
+"""Largest number of trade-offs between neighbours in words."""
+SMALL = 0.0005
+"""Difference between two values, as a share of them, that counts as none in words."""
 
 
 @dataclass(frozen=True)
@@ -99,38 +111,104 @@ class Point:
     """Params with all their observations."""
 
     params: Params
-    records: tuple[Record, ...]
+    records: tuple[Trial, ...] = ()
+    values: Floats = field(default_factory=lambda: np.empty(0))
 
-    @property
-    def values(self) -> Floats:
-        return np.array([record.value for record in self.records])
+
+@dataclass(frozen=True)
+class Wish:
+    """Limits on objectives, or weights of them, that pick a setting from a front; nothing is picked without any."""
+
+    limits: Mapping[str, tuple[str, float]]
+    weights: Mapping[str, float]
+
+    def __bool__(self) -> bool:
+        return bool(self.limits or self.weights)
+
+    def __str__(self) -> str:
+        said = [f"{name} {side} {number(bound)}" for name, (side, bound) in self.limits.items()]
+        weights = [f"{name} {number(weight)}" for name, weight in self.weights.items()]
+        return " and ".join([*said, *([f"weights {', '.join(weights)}"] if weights else [])])
+
+
+NO_WISH = Wish({}, {})
+
+
+@dataclass(frozen=True)
+class Trade:
+    """Change from one setting of the front to the next, in words, and whether noise alone may explain it."""
+
+    start: int
+    """Place of the setting in the front, from 0."""
+    end: int
+    given_up: tuple[str, ...]
+    saved: tuple[str, ...]
+    is_sure: bool
+    """True if the intervals of all objectives that are named do not overlap."""
+
+    def __str__(self) -> str:
+        if not self.given_up:
+            return f"{' and '.join(self.saved) or 'nothing changes'}, and nothing is given up"
+        return f"giving up {' and '.join(self.given_up)} {' and '.join(self.saved) or 'brings nothing'}"
 
 
 class Findings:
     """Conclusions about a study, each computed at its first use.
 
+    With several objectives there is no best setting, and none of its intervals and effects: `front` has the settings to
+    choose from, and `picked` the one that a wish names.
+
     Parameters
     ----------
     study : Study
-    records : sequence of Record
+    records : sequence of Trial
         All trials, finished or not.
     optimizer : Optimizer
         An optimizer that knows the finished ones.
     stopped : "within", "budget" or None
         Reason why the study has ended.
+    wish : Wish
+        Picks a setting from the front of several objectives.
     """
 
     def __init__(
-        self, study: Study, records: Sequence[Record], optimizer: Optimizer, stopped: str | None = None
+        self,
+        study: Study,
+        records: Sequence[Trial],
+        optimizer: Optimizer,
+        stopped: str | None = None,
+        wish: Wish = NO_WISH,
     ) -> None:
-        self.study, self.records, self.optimizer, self.stopped = study, records, optimizer, stopped
-        told = [_bounded(record) for record in records if record.state == "done"]
-        self.done = [record for record in told if record.bound is None]
-        self.cut = [record for record in told if record.bound is not None]
+        self.study, self.records, self.optimizer, self.stopped, self.wish = study, records, optimizer, stopped, wish
+        self.measures, self.is_single = study.measures, study.measures.is_single
+        told = [record for record in records if record.state == "done"]
+        self.done = [record for record in told if self.measures.has_value(record)]
+        self.cut = [record for record in told if not self.measures.has_value(record)]
         """Trials that were cut short, whose values are bounds."""
         self.failed = [record for record in records if record.state == "failed"]
-        self.values = np.array([record.value for record in self.done], dtype=float)
-        self.has_intervals = len(self.done) >= FEWEST
+        self.has_intervals = self.is_single and len(self.done) >= FEWEST
+        self.has_front = not self.is_single and self.measures.is_known(told, FEWEST)
+
+    def value(self, record: Trial, name: str = VALUE) -> float | None:
+        """Value of a trial as the optimizer takes it, so that differences of values are finite."""
+        value = record.value(name)
+        return None if value is None else min(max(value, -LARGEST), LARGEST)
+
+    @cached_property
+    def values(self) -> Floats:
+        """Value of each observation, (n,)."""
+        return np.array([self.value(record) for record in self.done], dtype=float)
+
+    @property
+    def made(self) -> int:
+        """Number of trials that were begun here, rather than measured elsewhere."""
+        return sum(not (isinstance(record, Record) and record.is_imported) for record in self.records)
+
+    @property
+    def last_stderr(self) -> str:
+        """Error output of the last failed run."""
+        last = self.failed[-1] if self.failed else None
+        return last.stderr if isinstance(last, Record) else ""
 
     @property
     def unit(self) -> str:
@@ -145,8 +223,9 @@ class Findings:
     @cached_property
     def costs(self) -> dict[int, float]:
         """Cost of each finished trial by its number, or else the seconds of its run; empty if they are not known."""
-        known = ((its.number, its.cost or its.seconds) for its in self.records if its.finished)
-        return {number: _inside(cost) for number, cost in known if cost}
+        cost = self.measures.cost
+        known = ((its.number, self.value(its, cost) or its.seconds) for its in self.records if its.is_finished)
+        return {number: paid for number, paid in known if paid}
 
     @cached_property
     def usual_costs(self) -> tuple[float, float] | None:
@@ -171,8 +250,8 @@ class Findings:
 
     @cached_property
     def best(self) -> Estimate | None:
-        """Recommended point, None before the first observation."""
-        return self._best(self.context) if self.done else None
+        """Recommended point, None before the first observation, and with several objectives."""
+        return self._best(self.context) if self.done and self.is_single else None
 
     def _best(self, context: Params | None) -> Estimate:
         return self.optimizer.best(context)
@@ -188,9 +267,19 @@ class Findings:
         return self._gain(self.context)
 
     def ending(self) -> dict[str, Any]:
-        """The best setting, the command that runs it, and the reason why the study has ended, as JSON."""
-        best = self.best and best_json(self.best)
-        return {"best": best, "command": self.command or None, "stopped": self.stopped}
+        """The best setting or the front, the command that runs it, and why the study has ended, as JSON."""
+        if self.is_single:
+            best = self.best and best_json(self.best)
+            return {"best": best, "command": self.command or None, "stopped": self.stopped}
+        volume = self.hypervolume
+        return {
+            "front": [member_json(member) | {"command": self.command_of(member)} for member in self.front],
+            "hypervolume": volume and {key: finite(getattr(volume, key)) for key in ("estimate", "lower", "upper")},
+            "best": self.picked and member_json(self.picked),
+            "command": self.picked and self.command_of(self.picked),
+            "gain": self.gains and {name: percent_json(gain) for name, gain in self.gains.items()},
+            "stopped": self.stopped,
+        }
 
     def _gain(self, context: Params | None) -> Gain | None:
         measured = any(is_same_setting(record.params, self.study.baseline) for record in self.done)
@@ -225,8 +314,13 @@ class Findings:
     @cached_property
     def infeasible(self) -> set[int]:
         """Numbers of the trials that broke a constraint; a missing number breaks none."""
-        bounds = self.study.constraints.items()
-        return {r.number for r in self.done if any(its.is_broken_by(r.constraints.get(name)) for name, its in bounds)}
+        limits = self.measures.constraints
+        return {record.number for record in self.done if any(self.breaks(record, name) for name in limits)}
+
+    def breaks(self, record: Trial, name: str) -> bool:
+        """Return True if a trial broke a constraint; a missing number breaks none."""
+        limit = self.measures[name].limit
+        return limit is not None and limit.is_broken_by(record.value(name))
 
     @cached_property
     def noise_std(self) -> float:
@@ -269,43 +363,30 @@ class Findings:
         Of a trial with several observations it is the largest.
         Observations so old that the optimizer dropped them have weight 1.
         """
-        known, new = arrived(self.records)
-        runs = {record.number: len(record.runs) or 1 for record in (*self.done, *self.cut)}
-        order = [number for number in (*known, *new) for _ in range(runs.get(number, 0))]
-        measured = self.optimizer.measurements
-        if self.optimizer.fidelity:
-            values = (its for its in self.optimizer.answers if its.value is not None)
-            measured = [its for answer, its in zip(values, measured, strict=True) if not answer.is_report]
-        trust = [1.0] * (len(order) - len(measured)) + list(map(self._trust, measured))
-        found: dict[int, float] = {}
-        for number, its in zip(order, trust, strict=True):
-            found[number] = max(found.get(number, 0.0), its)
-        return found
-
-    def _trust(self, its: Measurement) -> float:
-        """Weight of an observation."""
-        return its.trust
+        known = self.optimizer.weights()
+        return {record.number: known.get(record.number, 1.0) for record in (*self.done, *self.cut)}
 
     @cached_property
-    def outliers(self) -> list[Record]:
+    def outliers(self) -> list[Trial]:
         """Observations that disagree with all others and have little weight."""
         return [record for record in self.done if self.weights[record.number] < OUTLYING]
 
     @cached_property
     def points(self) -> list[Point]:
         """Observations by params, in the order of first observation."""
-        grouped: dict[tuple[str, ...], list[Record]] = {}
+        grouped: dict[tuple[str, ...], list[Trial]] = {}
         for record in self.done:
             grouped.setdefault(_key(record.params), []).append(record)
-        return [Point(records[0].params, tuple(records)) for records in grouped.values()]
+        return [Point(its[0].params, tuple(its), np.array(list(map(self.value, its)))) for its in grouped.values()]
 
     @cached_property
     def diagnosis(self) -> Diagnosis | None:
         """Tails of the noise by repeated observations, None if they are too few or without noise."""
+        name = next(iter(self.measures.objectives))
         grouped: dict[tuple[str, ...], list[float]] = {}
         for record in self.done:
             where = *_key(record.params), *_key(record.context or {}), *_key(dict(record.fidelity or {}))
-            grouped.setdefault(where, []).append(record.value or 0.0)
+            grouped.setdefault(where, []).extend(run.value for run in record.runs(name))
         repeated = [np.array(values) for values in grouped.values() if len(values) > 1]
         try:
             return diagnose(repeated)
@@ -361,7 +442,9 @@ class Findings:
         low, high = np.quantile([np.median(point.values) for point in self.points], [0.1, 0.9])
         margin = 3 * (high - low) or np.inf
         odd = {record.number for record in self.outliers}
-        near = np.clip([record.value for record in self.done if record.number not in odd], low - margin, high + margin)
+        near = np.clip(
+            [self.value(record) for record in self.done if record.number not in odd], low - margin, high + margin
+        )
         ends = [self.best.lower, self.best.upper] if self.best and self.has_intervals else []
         return float(min([*near, *ends])), float(max([*near, *ends]))
 
@@ -374,7 +457,7 @@ class Findings:
         rows = list({_key(row): row for row in self.study.space}.values())
         estimate = self.predicted(rows)[0] * (1 if self.study.goal == "minimize" else -1)
         ranked = [rows[int(i)] for i in np.argsort(estimate, kind="stable")]
-        return [measured.get(_key(row), Point(row, ())) for row in ranked]
+        return [measured.get(_key(row), Point(row)) for row in ranked]
 
     @cached_property
     def importance(self) -> dict[str, Share]:
@@ -431,13 +514,17 @@ class Findings:
 
     @cached_property
     def kinds(self) -> dict[int, str]:
-        """Kind of each observation, by trial: "cut", "odd", "early", "broken", "chosen", "yours", or "dot"."""
+        """Kind of each observation, by trial: "cut", "odd", "early", "broken", "chosen", "yours", or "dot".
+
+        Chosen is the best setting, or one of the front.
+        """
         odd, found = {record.number for record in self.outliers}, dict[int, str]()
-        best, yours = self.best and _key(self.best.params), self.study.baseline and _key(self.study.baseline)
+        yours = self.study.baseline and _key(self.study.baseline)
+        chosen = {_key(its.params) for its in ([self.best] if self.best else self.front)}
         for record in self.done:
             key = _key(record.params)
-            kind = "yours" if key == yours else "dot"
-            kind = "chosen" if key == best and record.context == self.context else kind
+            is_chosen = key in chosen and (not self.is_single or record.context == self.context)
+            kind = "chosen" if is_chosen and (self.is_single or key != yours) else "yours" if key == yours else "dot"
             kind = "broken" if record.number in self.infeasible else kind
             kind = "early" if record.number in self.early else kind
             found[record.number] = "odd" if record.number in odd else kind
@@ -450,14 +537,16 @@ class Findings:
         A process that runs several trials at a time has several workers, and trials do not say which of them ran them:
         each takes the first one of its process that is free at its start.
         """
-        timed = sorted((its for its in self.records if its.started), key=lambda its: (its.started, its.number))
+        here = (its for its in self.records if not (isinstance(its, Record) and its.is_imported))
+        timed = sorted((its for its in here if its.started), key=lambda its: (its.started, its.number))
         times = [time for its in timed for time in (its.started, its.ended) if time]
         free: dict[tuple[Any, Any], list[tuple[float, int]]] = {}
         found, count = dict[int, Span](), 0
         for record in timed:
             assert record.started
             begin, end = ((time - times[0]).total_seconds() for time in (record.started, record.ended or max(times)))
-            mine = free.setdefault((record.holder.get("machine"), record.holder.get("pid")), [])
+            holder = record.holder if isinstance(record, Record) else {}
+            mine = free.setdefault((holder.get("machine"), holder.get("pid")), [])
             place = next((i for i, (until, _) in enumerate(mine) if until <= begin), len(mine))
             if place == len(mine):
                 mine.append((0.0, count))
@@ -466,6 +555,87 @@ class Findings:
             mine[place] = end, worker
             found[record.number] = Span(begin, max(begin, end), worker)
         return found
+
+    @cached_property
+    def front(self) -> list[JointEstimate]:
+        """The settings that are likely best in some trade-off, by the first objective; empty with too few results."""
+        if not self.has_front:
+            return []
+        return self.optimizer.front(self.context)
+
+    @cached_property
+    def picked(self) -> JointEstimate | None:
+        """The setting that the wish names, None without one."""
+        if not self.wish or not self.has_front:
+            return None
+        limits, weights = self.wish.limits or None, self.wish.weights or None
+        return self.optimizer.best(self.context, limits=limits, weights=weights)
+
+    @cached_property
+    def hypervolume(self) -> Hypervolume | None:
+        """Hypervolume of the front with its interval, None with too few results."""
+        return self.optimizer.hypervolume(context=self.context) if self.has_front else None
+
+    @cached_property
+    def gains(self) -> Gains | None:
+        """Gain over the baseline in each objective: of the setting that was picked, else of one of the front.
+
+        That one is better by most in the objective where it is by least. None before the baseline was measured.
+        """
+        measured = any(is_same_setting(record.params, self.study.baseline) for record in self.done)
+        if not measured or not self.has_front:
+            return None
+        limits, weights = self.wish.limits or None, self.wish.weights or None
+        return self.optimizer.gain(self.context, limits=limits, weights=weights)
+
+    def units(self) -> dict[str, str]:
+        """The unit of each objective with a space before it; empty where it is not known."""
+        return {name: unit_of(its.result) for name, its in self.study.objectives.items()}
+
+    @cached_property
+    def trades(self) -> list[Trade]:
+        """Changes between neighbours of a few settings that are spread over the front, and between its ends."""
+        places = spread_over(len(self.front), MOST_TRADES + 1)
+        ends = [(places[0], places[-1])] if len(places) > 2 else []
+        return [self._trade(start, end) for start, end in [*pairwise(places), *ends]]
+
+    def _trade(self, start: int, end: int) -> Trade:
+        one, other = self.front[start], self.front[end]
+        given_up, saved, is_sure = [], [], True
+        for name, goal in self.study.goals.items():
+            before, after = one.values[name], other.values[name]
+            change = (after - before) * (1 if goal == "minimize" else -1)
+            if abs(change) <= SMALL * max(abs(before), abs(after)):
+                continue
+            is_sure &= one.upper[name] < other.lower[name] or other.upper[name] < one.lower[name]
+            is_relative = one.lower[name] > 0 or one.upper[name] < 0
+            size = self._size(name, before, after, is_relative and before * after > 0)
+            if change > 0:
+                given_up.append(f"{size} {name}")
+            else:
+                saved.append(f"{'saves' if goal == 'minimize' else 'gains'} {size} {name}")
+        return Trade(start, end, tuple(given_up), tuple(saved), is_sure)
+
+    def _size(self, name: str, before: float, after: float, is_relative: bool) -> str:
+        """Size of a change in percent of the value before it; as it is if that may be 0, or of the other sign."""
+        if is_relative:
+            return f"{number(100 * abs(after - before) / abs(before), 2)}%"
+        return f"{number(abs(after - before), 2)}{self.units()[name]}"
+
+    @cached_property
+    def shares(self) -> dict[str, tuple[dict[str, Share], dict[str, Share]]]:
+        """Importance of each parameter by objective, over the whole space and among the better half.
+
+        Empty for a table, with contexts, and with too few results.
+        """
+        if not self.has_front or self.study.context or not isinstance(self.study.space, Mapping):
+            return {}
+        whole, better = self.optimizer.importance(), self.optimizer.importance(better_half=True)
+        return {name: (whole[name], better[name]) for name in self.study.objectives}
+
+    def command_of(self, member: JointEstimate) -> str | None:
+        """The command of a setting, ready for a shell; None if the study has none."""
+        return self.study.shell_line(member.params) if self.study.command else None
 
     def _grid(self, name: str, count: int) -> list[Any]:
         """Values along a parameter, its best one among them."""
@@ -488,21 +658,20 @@ class Findings:
         return {name: value for its in ranked for name, value in its.params.items()}
 
 
+def spread_over(count: int, most: int) -> list[int]:
+    """At most ``most`` places of ``count``, evenly spread, with the first and the last.
+
+    >>> spread_over(3, 5), spread_over(20, 5)
+    ([0, 1, 2], [0, 5, 10, 14, 19])
+    """
+    if count <= most:
+        return list(range(count))
+    return [round(place * (count - 1) / (most - 1)) for place in range(most)]
+
+
 def unit_of(result: Result) -> str:
     """The unit of results with a space before it; empty where it is not known."""
     return " s" if isinstance(result, TIMES) else " bytes" * isinstance(result, MaxRss)
-
-
-def _bounded(record: Record) -> Record:
-    """The record with its values as the optimizer takes them, so that differences of values are finite."""
-    assert record.value is not None
-    values = {name: None if its is None else _inside(its) for name, its in record.values.items()}
-    is_inside = (_inside(record.value), values) == (record.value, record.values)
-    return record if is_inside else replace(record, value=_inside(record.value), values=values)
-
-
-def _inside(value: float) -> float:
-    return min(max(value, -LARGEST), LARGEST)
 
 
 def _key(params: Params) -> tuple[str, ...]:
@@ -516,7 +685,7 @@ def summary(found: Findings) -> dict[str, Any]:
         "baseline": baseline_json(found),
         "half_life": finite(found.half_life),
         "shift": found.shift and found.shift._asdict(),
-        "trials": [trial_json(record) for record in found.records],
+        "trials": [found.measures.described(record) for record in found.records],
     }
 
 
@@ -548,28 +717,16 @@ def percent_json(gain: Gain) -> dict[str, float | bool | None]:
     return {"shown": gain.is_shown, **{name: finite(getattr(percent, name)) if percent else None for name in ends}}
 
 
-def trial_json(record: Record) -> dict[str, Any]:
-    """One trial, finished or not."""
-    state: dict[str, Any] = {"failed": record.state == "failed", "state": record.state}
-    if record.state == "failed":
-        state["reason"] = record.failure
-    return {"trial": record.number, "params": record.params, "value": record.value, **state, **told_json(record)}
-
-
-def told_json(told: Outcome | Record) -> dict[str, Any]:
-    """All but the value of a plain trial; with several objectives, None in its place."""
-    found: dict[str, Any] = {"value": None, "values": dict(told.values)} if told.values else {}
-    if told.constraints:
-        found["constraints"] = dict(told.constraints)
-    if told.bound:
-        found["bound"] = told.bound
-    if told.runs:
-        found["runs"] = list(told.runs)
-    if told.fidelity is not None:
-        found |= {"fidelity": dict(told.fidelity), "stopped": told.is_stopped}
-    return found
-
-
-def finite(number: float) -> float | None:
+def finite(value: float) -> float | None:
     """Number as JSON, which has no infinity: None stands for it."""
-    return number if math.isfinite(number) else None
+    return value if math.isfinite(value) else None
+
+
+def member_json(member: JointEstimate) -> dict[str, Any]:
+    """A setting of a front; numbers that are not finite are None."""
+    numbers = {
+        key: {name: finite(value) for name, value in getattr(member, key).items()}
+        for key in ("values", "lower", "upper")
+    }
+    more = {"level": member.level, "feasible": member.feasible, "is_likeliest": member.is_likeliest}
+    return {"params": member.params, **numbers, "probability": finite(member.probability), **more}

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from noregret.tune.page.words import html, number
 from noregret.tune.study.study import text
+from noregret.tune.words import html, number
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 40
 """The margins around the plot, which hold the labels."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from typing import Any
 
 from optuna.study import Study
@@ -11,14 +10,12 @@ from optuna.trial import FrozenTrial, TrialState
 
 from noregret.integrations.distributions import Parameter, parameter
 from noregret.integrations.optuna import Levels, Steps, constraints_of, goals_of, values_of
-from noregret.integrations.replay import tell_all
 from noregret.integrations.structure import Columns, Structure, params_of
-from noregret.optimizer import Choice, Float, Int, Optimizer
-from noregret.tune.store.records import Record, State
+from noregret.optimizer import Choice, Float, Int, Measures, Optimizer, Reading, State, Trial
 
 
-def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Record], str]:
-    """Space, an optimizer that knows all its trials, their records, and the study's name."""
+def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Trial], str]:
+    """Space, an optimizer that knows all its trials, these trials, and the study's name."""
     trials = [trial for trial in study.get_trials(deepcopy=False) if trial.params]
     columns = Structure()(trials)
     if not columns:
@@ -32,13 +29,13 @@ def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Record], str
         sought |= {"fidelity": levels.fidelity.product.parameters}
     optimizer = Optimizer(space, **sought, rng=0, constraints=dict.fromkeys(limited, ("<=", 0.0)))
     found = [(trial, params) for trial in trials if (params := _params(columns, trial)) is not None]
-    records = [
-        _record(trial, optimizer.space.checked(params), optimizer.goals, levels if optimizer.fidelity else None)
+    shown = [
+        _trial(trial, optimizer.space.checked(params), optimizer.measures, levels if optimizer.fidelity else None)
         for trial, params in found
     ]
-    _warn(trials, columns, len(records))
-    tell_all(optimizer, (its for record in records if record.finished for its in record.answers(optimizer.constraints)))
-    return space, optimizer, records, study.study_name
+    _warn(trials, columns, len(shown))
+    optimizer.add(trial for trial in shown if trial.is_finished)
+    return space, optimizer, shown, study.study_name
 
 
 def _constraints(trial: FrozenTrial) -> dict[str, float]:
@@ -78,21 +75,20 @@ def _warn(trials: list[FrozenTrial], columns: Columns, kept: int) -> None:
         warnings.warn(f"the page leaves out {lost} trials whose params are outside the common ranges", stacklevel=4)
 
 
-def _record(trial: FrozenTrial, params: dict[str, Any], goals: Iterable[str] | None, levels: Levels | None) -> Record:
-    """Record of a trial, with its value as `NoRegretSampler` takes it."""
-    values = values_of(trial, list(goals or ("value",)))
-    state: State = "done" if values else "failed" if trial.state.is_finished() else "running"
-    return Record(
-        number=trial.number,
-        params=params,
+def _trial(trial: FrozenTrial, params: dict[str, Any], measures: Measures, levels: Levels | None) -> Trial:
+    """A trial of Optuna as ours, with its value as `NoRegretSampler` takes it."""
+    numbers = {**values_of(trial, list(measures.objectives)), **_constraints(trial)}
+    has_value = any(name in numbers for name in measures.objectives)
+    state: State = "done" if has_value else "failed" if trial.state.is_finished() else "running"
+    return Trial(
+        trial.number,
+        params,
         state=state,
-        value=next(iter(values.values()), None),
+        readings={name: (Reading(number),) for name, number in numbers.items()},
         failure=f"{trial.state.name.lower()}, result {(trial.values or [None])[0]}" if state == "failed" else "",
-        seconds=trial.duration.total_seconds() if trial.duration else 0.0,
+        seconds=trial.duration.total_seconds() if trial.duration else None,
         started=trial.datetime_start,
         ended=trial.datetime_complete,
-        constraints=_constraints(trial),
-        fidelity=(levels.of(trial) or levels.fidelity.highest) if levels and values else None,
+        fidelity=(levels.of(trial) or levels.fidelity.highest) if levels and has_value else None,
         is_stopped=trial.state == TrialState.PRUNED,
-        values={name: values.get(name) for name in goals or ()} if values else {},
     )

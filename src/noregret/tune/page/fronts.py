@@ -9,8 +9,8 @@ from itertools import combinations
 import numpy as np
 
 from noregret.optimizer import JointEstimate
-from noregret.tune.learning.fronts import FrontFindings
-from noregret.tune.page import words
+from noregret.tune import words
+from noregret.tune.learning.findings import Findings
 from noregret.tune.page.charts import Axis, Chart, padded
 from noregret.tune.page.pictures import NARROW, WIDE, thinned
 
@@ -20,23 +20,23 @@ MARGIN = 1.0
 """Measurements this many times the range of their middle 80% beyond it are not shown: they would flatten the rest."""
 
 
-def pairs(findings: FrontFindings) -> list[tuple[str, str]]:
+def pairs(findings: Findings) -> list[tuple[str, str]]:
     """Each two objectives, a chart for each."""
     return list(combinations(findings.study.objectives, 2))
 
 
-def picture(findings: FrontFindings, across: str, up: str) -> str:
+def picture(findings: Findings, across: str, up: str) -> str:
     """The front and all measurements in two objectives, for wide pages and for narrow ones."""
     charts = (_chart(findings, across, up, width) for width in (WIDE, NARROW))
     return "".join(chart.svg(kind) for chart, kind in zip(charts, ("wide", "narrow"), strict=True))
 
 
-def _chart(findings: FrontFindings, across: str, up: str, width: int) -> Chart:
+def _chart(findings: Findings, across: str, up: str, width: int) -> Chart:
     x, y = _axis(findings, across), _axis(findings, up)
     chart = Chart(x, y, width, HEIGHT, f"The front in {across} and {up}, and all measurements")
     by_kind: dict[str, list[tuple[float, float]]] = {}
     for record in thinned(findings.done):
-        left, height = record.values.get(across), record.values.get(up)
+        left, height = findings.value(record, across), findings.value(record, up)
         if left is not None and height is not None and x.low <= left <= x.high:
             by_kind.setdefault(findings.kinds[record.number], []).append((left, height))
     for kind, points in by_kind.items():
@@ -53,9 +53,9 @@ def _chart(findings: FrontFindings, across: str, up: str, width: int) -> Chart:
     return chart
 
 
-def _axis(findings: FrontFindings, name: str) -> Axis:
+def _axis(findings: Findings, name: str) -> Axis:
     """Axis of an objective that shows the front with its intervals, and the measurements that are not far off."""
-    measured = [value for record in findings.done if (value := record.values.get(name)) is not None]
+    measured = [value for record in findings.done if (value := findings.value(record, name)) is not None]
     low, high = np.quantile(measured, [0.1, 0.9])
     margin = MARGIN * (high - low) or np.inf
     found = [value for value in measured if low - margin <= value <= high + margin]
@@ -67,7 +67,7 @@ def _axis(findings: FrontFindings, name: str) -> Axis:
     return padded(filter(math.isfinite, found), f"{label}, {goal}", f"value.{name}")
 
 
-def in_words(findings: FrontFindings, member: JointEstimate) -> str:
+def in_words(findings: Findings, member: JointEstimate) -> str:
     """The values of a setting of the front."""
     units = findings.units()
     return ", ".join(
@@ -76,7 +76,7 @@ def in_words(findings: FrontFindings, member: JointEstimate) -> str:
     )
 
 
-def about(findings: FrontFindings) -> Iterator[str]:
+def about(findings: Findings) -> Iterator[str]:
     """Meaning of the front, and its size."""
     count = len(findings.front)
     level = words.percent(findings.front[0].level)
@@ -92,7 +92,7 @@ def about(findings: FrontFindings) -> Iterator[str]:
         yield f"Hypervolume: {size}. It grows as the front gets better in any objective."
 
 
-def about_pick(findings: FrontFindings) -> Iterator[str]:
+def about_pick(findings: Findings) -> Iterator[str]:
     """Gain of the setting that was picked, and whether it meets the wish."""
     if findings.picked and findings.picked.is_likeliest:
         yield "No setting of the front is likely to meet it: this one comes nearest."
@@ -101,7 +101,7 @@ def about_pick(findings: FrontFindings) -> Iterator[str]:
         yield f"{said[0].upper()}{said[1:]}."
 
 
-def table(findings: FrontFindings) -> tuple[list[str], list[list[str]]]:
+def table(findings: Findings) -> tuple[list[str], list[list[str]]]:
     """Header and rows of the settings of the front."""
     units = findings.units()
     names = [f"{name} ({unit.strip()})" if unit else name for name, unit in units.items()]
@@ -120,7 +120,7 @@ def table(findings: FrontFindings) -> tuple[list[str], list[list[str]]]:
     return ["setting", *names, "probability", *findings.study.names], rows
 
 
-def trades(findings: FrontFindings) -> list[list[str]]:
+def trades(findings: Findings) -> list[list[str]]:
     """Rows of the trade-offs: between which settings, and what one gives up for what."""
     return [
         [

@@ -1,4 +1,7 @@
-"""The report page: findings, their evidence, and how they were measured, in one HTML file."""
+"""The report page: findings, their evidence, and how they were measured, in one HTML file.
+
+A page is a list of sections (`SECTIONS`), and one walk through it.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,20 @@ import re
 import shlex
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
-from noregret.optimizer import Choice, Share
+from noregret.optimizer import VALUE, Choice, Share, Trial
+from noregret.tune import words
+from noregret.tune.learning import prose
 from noregret.tune.learning.findings import Findings, Point, unit_of
-from noregret.tune.learning.fronts import FrontFindings
-from noregret.tune.page import fronts, pictures, prose, words
-from noregret.tune.store.exporting import columns, context_columns, exported
-from noregret.tune.store.records import Record
-from noregret.tune.study.importing import constraint_column, fidelity_columns, parameter_column, value_columns
+from noregret.tune.page import fronts, pictures
+from noregret.tune.study.exchange import columns, exported, table_of
 from noregret.tune.study.study import Params, groups, text, without_password
 
 MOST_EFFECTS = 24
@@ -57,25 +60,6 @@ LEGEND = {
 
 MOST_IN_COLUMN = 8
 """Largest number of parameters of the best setting that are listed beside it; more are listed below in columns."""
-NAV = {
-    "front": "Front",
-    "trades": "Trade-offs",
-    "best": "Best",
-    "against": "Comparison",
-    "contexts": "Contexts",
-    "history": "Measurements",
-    "importance": "Importance",
-    "effects": "Effects",
-    "together": "Map",
-    "parallel": "All parameters",
-    "candidates": "Candidates",
-    "noise": "Noise",
-    "failures": "Failures",
-    "costs": "Costs",
-    "timeline": "Timeline",
-    "trials": "Trials",
-}
-"""Sections that the top of the page links to, by id."""
 SHOWN = 50
 """Largest number of the best trials, and of the last ones, in the table; ``trials.js`` adds the others."""
 KEPT = 20_000
@@ -118,32 +102,61 @@ def _policy(style: str, script: str) -> str:
     return f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
 
 
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: what it says, its picture with a legend, and what follows, if there is anything.
+
+    Parameters
+    ----------
+    id, title : str
+        The title may be a function of the findings.
+    when : callable
+        Returns True if the findings have something to show here.
+    prose : callable
+        Sentences.
+    picture : callable
+        Pictures as SVG, with a legend of the marks in them.
+    table : callable
+        More HTML.
+    nav : str
+        Name of the link at the top of the page; empty for none.
+    line : str
+        Meaning of the line in the picture.
+    """
+
+    id: str
+    title: str | Callable[[Findings], str]
+    when: Callable[[Findings], Any]
+    prose: Callable[[Findings], Iterable[str]] = lambda findings: ()
+    picture: Callable[[Findings], str] = lambda findings: ""
+    table: Callable[[Findings], str] = lambda findings: ""
+    nav: str = ""
+    line: str = ""
+
+    def html(self, findings: Findings) -> str:
+        """The section; empty if there is nothing to show."""
+        if not self.when(findings):
+            return ""
+        title = self.title if isinstance(self.title, str) else self.title(findings)
+        drawn = self.picture(findings)
+        figure = f"<figure>{drawn}{_legend(findings, drawn, line=self.line)}</figure>" if drawn else ""
+        said = _paragraphs(self.prose(findings))
+        return f'<section id="{self.id}"><h2>{title}</h2>{said}{figure}{self.table(findings)}</section>'
+
+
 def content(findings: Findings, against: Findings | None = None) -> str:
     """The part of the page that changes while a study runs."""
-    if isinstance(findings, FrontFindings):
-        sections = [_front(findings), _importance(findings), _outliers(findings)]
-    else:
-        sections = [_best(findings), _against(findings, against) if against else "", _contexts(findings)]
-    if findings.has_intervals:
-        sections += [
-            _history(findings),
-            _importance(findings),
-            _effects(findings),
-            _together(findings),
-            _all_at_once(findings),
-            _candidates(findings),
-            _noise(findings),
-            _repeats(findings),
-            _outliers(findings),
-        ]
-    sections += [_failures(findings), _costs(findings), _timeline(findings), _trials(findings), _how(findings)]
-    inside = "".join(sections)
-    present = [(its, name) for its, name in NAV.items() if f'id="{its}"' in inside]
-    links = "".join(f'<a href="#{its}">{name}</a>' for its, name in present)
+    first = _picked(findings) if not findings.is_single else _best(findings)
+    shown = {section: section.html(findings) for section in SECTIONS}
+    links = [("best", "Best")] if 'id="best"' in first else []
+    links += [("against", "Comparison")] if against else []
+    links += [(section.id, section.nav) for section, inside in shown.items() if inside and section.nav]
+    nav = "".join(f'<a href="#{id}">{name}</a>' for id, name in links) if len(links) > 3 else ""
     name, progress = words.html(findings.study.name), prose.progress(findings)
+    other = _against(findings, against) if against else ""
     return (
         f"<header><h1>{name}</h1><p class='soft'>{progress}</p></header>"
-        f"<nav>{links if len(present) > 3 else ''}</nav>{inside}{_data(findings)}"
+        f"<nav>{nav}</nav>{first}{other}{''.join(shown.values())}{_how(findings)}{_data(findings)}"
         f"<footer>Written by noregret {version('noregret')}, {datetime.now():%Y-%m-%d %H:%M}.</footer>"
     )
 
@@ -153,19 +166,22 @@ def _data(findings: Findings) -> str:
 
     ``blank`` are the values that are nothing in the download, by parameter.
     """
-    space = findings.study.space if isinstance(findings.study.space, Mapping) else {}
+    study = findings.study
+    space = study.space if isinstance(study.space, Mapping) else {}
+    header, table = columns(study, findings.records), table_of(study)
     data: dict[str, Any] = {
-        "names": list(findings.study.names),
-        "context": context_columns(findings.study),
-        "order": [*findings.importance, *(name for name in findings.study.names if name not in findings.importance)],
+        "names": list(study.names),
+        "context": [f"context.{name}" for name in study.context or ()],
+        "order": [*findings.importance, *(name for name in study.names if name not in findings.importance)],
         "unit": findings.unit,
         "label": findings.label,
         "results": [
-            [column, name or findings.label, unit_of(its)]
-            for (name, column), its in zip(value_columns(findings.study).items(), findings.study.sought, strict=True)
+            [table.value(name), findings.label if findings.is_single else name, unit_of(study.results_by_measure[name])]
+            for name in findings.measures.objectives
         ],
-        "first": columns(findings.study, findings.records).index(parameter_column(findings.study.names[0])),
-        "columns": _origins(findings),
+        "first": header.index(table.parameter(study.names[0])),
+        "header": header,
+        "limits": {table.value(name): _limits(findings, name) for name in findings.measures.constraints},
         "blank": {
             name: text(option)
             for name, its in space.items()
@@ -185,36 +201,18 @@ def _data(findings: Findings) -> str:
     return f'<script type="application/json" id="data">{written}</script>'
 
 
-def _origins(findings: Findings) -> list[list[float | None]]:
-    """The column of the download for each column of the table of trials, and the bounds on it."""
-    study, header = findings.study, columns(findings.study, findings.records)
-    seconds = ["seconds"] if findings.timed else []
-    others = [*seconds, *context_columns(study), *fidelity_columns(study), *map(parameter_column, study.names)]
-    found: list[list[float | None]] = [[header.index(name)] for name in ("trial", *value_columns(study).values())]
-    found += [[header.index(constraint_column(name)), its.min, its.max] for name, its in study.constraints.items()]
-    return found + [[header.index(name)] for name in others]
+def _limits(findings: Findings, name: str) -> list[float | None]:
+    """Least and largest number that meets a constraint."""
+    limit = findings.measures[name].limit
+    assert limit is not None
+    return [limit.bound if limit.operator == ">=" else None, limit.bound if limit.operator == "<=" else None]
 
 
-def _front(findings: FrontFindings) -> str:
-    """The front of several objectives, and what can be traded for what."""
+def _picked(findings: Findings) -> str:
+    """The setting that was picked from the front of several objectives."""
+    its = findings.picked
     if not findings.front:
         return f"<p>{'Too few measurements for a front.' if findings.done else prose.nothing(findings)}</p>"
-    drawn = "".join(f"<figure>{fronts.picture(findings, *pair)}</figure>" for pair in fronts.pairs(findings))
-    rows = fronts.trades(findings)
-    traded = (
-        '<section id="trades"><h2>Trade-offs</h2><p>What one gives up along the front, by the estimates; the last line '
-        f"is from its first setting to its last.</p>{_table(['settings', 'in words'], rows, wordy=1)}</section>"
-    )
-    return (
-        f"{_picked(findings)}"
-        f'<section id="front"><h2>The front</h2>{_paragraphs(fronts.about(findings))}{drawn}{_legend(findings, drawn)}'
-        f"{_table(*fronts.table(findings))}{_paragraphs(prose.why_over(findings))}</section>{traded if rows else ''}"
-    )
-
-
-def _picked(findings: FrontFindings) -> str:
-    """The setting that was picked from the front."""
-    its = findings.picked
     if its is None:
         return ""
     return (
@@ -288,32 +286,7 @@ def _against(findings: Findings, other: Findings) -> str:
     )
 
 
-def _timeline(findings: Findings) -> str:
-    if len(findings.spans) < 2 or not any(span.end for span in findings.spans.values()):
-        return ""
-    picture = pictures.timeline(findings)
-    return (
-        f'<section id="timeline"><h2>Timeline</h2><p>{prose.timeline(findings)}</p><figure>{picture}'
-        f"{_legend(findings, picture)}</figure></section>"
-    )
-
-
-def _costs(findings: Findings) -> str:
-    """The best so far by what was spent, if trials differ much in their cost or improvement is weighed by it."""
-    is_weighed = findings.study.weighs_costs and any(record.cost for record in findings.records)
-    if not findings.best_so_far or not findings.costs or not (is_weighed or findings.usual_costs):
-        return ""
-    picture = pictures.spent(findings)
-    line = "best setting so far (judged with all data)"
-    return (
-        f'<section id="costs"><h2>Costs</h2>{_paragraphs(prose.costs(findings, is_weighed))}<figure>{picture}'
-        f"{_legend(findings, picture, line=line)}</figure></section>"
-    )
-
-
 def _contexts(findings: Findings) -> str:
-    if not findings.recommended:
-        return ""
     given, gain = list(findings.study.context or ()), ["compared with your settings"] if findings.gain else []
     header = [*given, findings.label, "probably", *findings.study.names, *gain]
     rows = [
@@ -326,41 +299,30 @@ def _contexts(findings: Findings) -> str:
         ]
         for its in findings.recommended
     ]
-    wordy = len(header) - 1 if gain else None
-    return (
-        f'<section id="contexts"><h2>The best setting by context</h2><p>{prose.contexts(findings)}</p>'
-        f"{_table(header, rows, wordy=wordy)}</section>"
-    )
+    return _table(header, rows, wordy=len(header) - 1 if gain else None)
 
 
-def _history(findings: Findings) -> str:
-    picture = pictures.history(findings)
-    line = "best setting so far (judged with all data)"
-    return (
-        f'<section id="history"><h2>Every measurement</h2><figure>{picture}'
-        f"{_legend(findings, picture, line=line)}</figure>"
-        f"{_paragraphs([*prose.cut_short(findings), *prose.thinned(findings)])}</section>"
-    )
+def _shares(findings: Findings) -> dict[str, tuple[Mapping[str, Share], Mapping[str, Share]]]:
+    """Shares of the parameters by objective, over the whole space and among the better half."""
+    if findings.is_single:
+        return {"": (findings.importance, findings.importance_among_better)} if findings.importance else {}
+    return dict(findings.shares)
 
 
-def _importance(findings: Findings) -> str:
-    shares = {"": (findings.importance, findings.importance_among_better)} if findings.importance else {}
-    if isinstance(findings, FrontFindings):
-        shares = findings.shares
-    if not shares:
-        return ""
+def _about_shares(findings: Findings) -> Iterator[str]:
+    shares = _shares(findings)
+    return prose.importance([its for whole, _ in shares.values() for its in whole.values()], several=len(shares) > 1)
+
+
+def _share_tables(findings: Findings) -> str:
     tables = "".join(
         f"{f'<h3>{words.html(name)}</h3>' if name else ''}"
         f'<table class="shares"><tbody>{_share_rows(*both)}</tbody></table>'
-        for name, both in shares.items()
-    )
-    said = prose.importance(
-        [share for whole, _ in shares.values() for share in whole.values()], several=len(shares) > 1
+        for name, both in _shares(findings).items()
     )
     return (
-        f'<section id="importance"><h2>Which parameters matter</h2>{_paragraphs(said)}'
         '<ul class="legend"><li><span class="key whole"></span>over the whole space</li>'
-        f'<li><span class="key better"></span>among the better half</li></ul>{tables}</section>'
+        f'<li><span class="key better"></span>among the better half</li></ul>{tables}'
     )
 
 
@@ -379,8 +341,6 @@ def _share_rows(importance: Mapping[str, Share], among_better: Mapping[str, Shar
 
 def _effects(findings: Findings) -> str:
     shown = findings.effects[:MOST_EFFECTS]
-    if not shown:
-        return ""
     drawn = {effect.name: pictures.effect(findings, effect) for effect in shown}
     charts = "".join(
         f"<figure><h3>{words.html(effect.name)}</h3>{drawn[effect.name]}"
@@ -389,62 +349,28 @@ def _effects(findings: Findings) -> str:
     )
     line = "the estimate when this parameter changes and all others stay at their best values"
     return (
-        '<section id="effects"><h2>What each parameter does</h2>'
-        f"{_paragraphs(prose.elsewhere(findings))}{_legend(findings, ''.join(drawn.values()), line=line)}"
-        f'<div class="effects">{charts}</div>{_paragraphs(prose.left_out(len(findings.effects), len(shown)))}</section>'
+        f"{_legend(findings, ''.join(drawn.values()), line=line)}"
+        f'<div class="effects">{charts}</div>{_paragraphs(prose.left_out(len(findings.effects), len(shown)))}'
     )
 
 
 def _together(findings: Findings) -> str:
-    if not findings.surfaces:
-        return ""
     surface = findings.surfaces[0]
     picture = pictures.contour(findings, surface)
     worst, best = prose.ends(findings, surface)
-    title = "The two that matter most, together" if findings.importance else "The first two parameters, together"
     return (
-        f'<section id="together"><h2>{title}</h2><figure class="beside"><div>{picture}</div>'
+        f'<figure class="beside"><div>{picture}</div>'
         '<div><div id="choice"></div>'
         f'<ul class="legend"><li>estimate: <span id="worst">{worst}</span> {pictures.shades()} '
         f'<span id="most">{best}</span></li></ul>'
         f"{_legend(findings, picture)}<figcaption>The other parameters stay at their best values; dots are all "
-        "measurements, whatever their other values.</figcaption></div></figure></section>"
+        "measurements, whatever their other values.</figcaption></div></figure>"
     )
 
 
-def _all_at_once(findings: Findings) -> str:
-    if len(findings.importance) < 2:
-        return ""
-    picture = pictures.parallel(findings)
-    return (
-        '<section id="parallel"><h2>All parameters at once</h2><p>A line for each measurement, from its result on top '
-        f"through the values of its parameters, the most important first.</p><figure>{picture}"
-        f"{_legend(findings, picture)}</figure></section>"
-    )
-
-
-def _noise(findings: Findings) -> str:
-    return f'<section id="noise"><h2>How noisy the measurements are</h2>{_paragraphs(prose.noise(findings))}</section>'
-
-
-def _candidates(findings: Findings) -> str:
-    points = findings.candidates[:10]
-    if not points or findings.context:
-        return ""
-    return (
-        f'<section id="candidates"><h2>The best candidates</h2><p>{prose.candidates(findings)}</p>'
-        f"{_settings(findings, points)}</section>"
-    )
-
-
-def _repeats(findings: Findings) -> str:
-    points = sorted((p for p in findings.points if len(p.records) > 1), key=lambda p: -len(p.records))[:6]
-    if not points or findings.candidates or findings.context:
-        return ""
-    return (
-        '<section id="repeats"><h2>Settings measured more than once</h2>'
-        f"<p>{prose.repeats()}</p>{_settings(findings, points)}</section>"
-    )
+def _repeated(findings: Findings) -> list[Point]:
+    """The settings that were measured most often."""
+    return sorted((p for p in findings.points if len(p.records) > 1), key=lambda p: -len(p.records))[:6]
 
 
 def _settings(findings: Findings, points: Sequence[Point]) -> str:
@@ -467,31 +393,28 @@ def _spread(point: Point) -> list[str]:
 
 
 def _outliers(findings: Findings) -> str:
-    if not findings.outliers:
-        return ""
-    shown = findings.outliers[-20:]
-    rows = [[words.percent(findings.weights[record.number]), *_row(findings, record)] for record in shown]
-    return (
-        f'<section id="outliers"><h2>Outlying measurements</h2><p>{prose.outliers(findings)}</p>'
-        f"{_table(['counts for', *_columns(findings)], rows)}</section>"
-    )
+    header = columns(findings.study, findings.outliers)
+    rows = [
+        [words.percent(findings.weights[its.number]), *_row(findings, header, its)] for its in findings.outliers[-20:]
+    ]
+    return _table(["counts for", *_shown(findings, header)], rows)
 
 
 def _failures(findings: Findings) -> str:
-    if not findings.failed:
-        return ""
-    counted = Counter(record.failure for record in findings.failed)
+    counted = Counter(record.failure or "reported as a failure" for record in findings.failed)
     rows = [[str(count), reason] for reason, count in counted.most_common(20)]
-    last = findings.failed[-1].stderr.strip()
+    last = findings.last_stderr.strip()
     error = (
         f"<details><summary>Error output of the last one</summary><pre>{words.html(last)}</pre></details>"
         if last
         else ""
     )
-    return (
-        f'<section id="failures"><h2>Failed runs</h2><p>{prose.failures()}</p>'
-        f"{_table(['runs', 'reason'], rows, wordy=1)}{error}</section>"
-    )
+    return f"{_table(['runs', 'reason'], rows, wordy=1)}{error}"
+
+
+def _is_weighed(findings: Findings) -> bool:
+    """True if improvement is weighed by the costs of trials."""
+    return findings.study.weighs_costs and any(findings.measures.cost in its.readings for its in findings.records)
 
 
 def _how(findings: Findings) -> str:
@@ -516,7 +439,7 @@ def _legend(findings: Findings, picture: str, *, line: str = "") -> str:
     """Legend of the marks in a picture."""
     level = findings.best.level if findings.best else 0.95
     band = f"where its true value probably lies ({words.percent(level)})"
-    several = isinstance(findings, FrontFindings)
+    several = not findings.is_single
     said = {"chosen": "a setting of the front" if several else "the best setting"}
     said |= {"picked": "the setting that was picked" if several else "the best setting"}
     shown = [(kind, meaning) for kind, meaning in LEGEND.items() if re.search(rf'class="([^"]* )?{kind}[ "]', picture)]
@@ -532,32 +455,31 @@ def _paragraphs(sentences: Iterable[str]) -> str:
 
 
 def _trials(findings: Findings) -> str:
-    """The section with all trials; a script makes it sort and filter, it can be read without."""
-    if not findings.records:
-        return ""
-    records = _listed(findings)
-    odd = {record.number for record in findings.outliers}
-    rows = [_row(findings, record) for record in reversed(records)]
+    """All trials; a script makes the table sort and filter, it can be read without."""
+    records, odd = _listed(findings), {record.number for record in findings.outliers}
+    header = columns(findings.study, findings.records)
+    rows = [_row(findings, header, record) for record in reversed(records)]
     marked = [record.number in odd for record in reversed(records)]
     name = words.html(f"{findings.study.name}.csv".replace("/", "-"))
     table = gzip.compress(exported(findings.study, findings.records[-KEPT:], "csv"), mtime=0)
     data = base64.b64encode(table).decode()
     return (
-        f'<section id="trials"><h2>All trials</h2><p><span class="few">{_about_list(findings, len(records))}</span> '
+        f'<p><span class="few">{_about_list(findings, len(records))}</span> '
         f'<a download="{name}.gz" href="data:application/gzip;base64,{data}">Download as CSV</a></p>'
         f"<details><summary>{len(records):,} trials, the last first</summary>"
-        f"{_table(_columns(findings), rows, marked)}</details></section>"
+        f"{_table(_shown(findings, header), rows, marked)}</details>"
     )
 
 
-def _listed(findings: Findings) -> list[Record]:
+def _listed(findings: Findings) -> list[Trial]:
     """All trials; of very many, the best and the last."""
     records = list(findings.records)
     if len(records) <= 2 * SHOWN:
         return records
     sign = 1 if findings.study.goal == "minimize" else -1
-    best = sorted(findings.done, key=lambda record: sign * (record.value or 0.0))[:SHOWN]
-    if isinstance(findings, FrontFindings):
+    if findings.is_single:
+        best = sorted(findings.done, key=lambda record: sign * (findings.value(record) or 0.0))[:SHOWN]
+    else:
         best = [record for record in findings.done if findings.kinds[record.number] == "chosen"][-SHOWN:]
     kept = {record.number for record in [*best, *records[-SHOWN:]]}
     return [record for record in records if record.number in kept]
@@ -570,38 +492,39 @@ def _about_list(findings: Findings, shown: int) -> str:
     return said + left
 
 
-def _columns(findings: Findings) -> list[str]:
-    """The header of a table of trials."""
-    seconds = ["seconds"] if findings.timed else []
-    given = [*context_columns(findings.study), *(findings.study.fidelity or ())]
-    results = list(findings.study.objectives) or [findings.label]
-    return ["trial", *results, *findings.study.constraints, *seconds, *given, *findings.study.names]
+def _shown(findings: Findings, header: Sequence[Any]) -> list[str]:
+    """Columns of an export as the header of a table: objectives, constraints and tracked numbers by their names."""
+    units = {f"measure.{name}": its.unit for name, its in findings.study.tracked.items()}
+    renamed = {VALUE: findings.label} if findings.is_single else {}
+    renamed |= {table_of(findings.study).value(name): name for name in findings.measures.objectives if name != VALUE}
+    renamed |= {f"constraint.{its.name}": its.name for its in findings.measures.constraints.values()}
+    renamed |= {column: f"{column.partition('.')[2]}{f' ({unit})' if unit else ''}" for column, unit in units.items()}
+    return [renamed.get(column, str(column)) for column in header]
 
 
-def _row(findings: Findings, record: Record) -> list[str]:
-    """A trial in a table."""
-    results: list[str]
-    if record.state != "done":
-        results = [record.state] * (len(findings.study.objectives) or 1)
-    elif findings.study.objectives:
-        several = [record.values.get(name) for name in findings.study.objectives]
-        results = ["" if its is None else words.number(its) for its in several]
-    else:
-        results = [words.result(record)]
-    seconds = [words.number(record.seconds) if record.finished else ""] if findings.timed else []
-    given = words.cells(record.context or {}, findings.study.context or ())
-    given += words.cells(record.fidelity or {}, findings.study.fidelity or ())
-    params = _setting_cells(findings, record.params)
-    return [str(record.number), *results, *_constraint_cells(findings, record), *seconds, *given, *params]
+def _row(findings: Findings, header: Sequence[Any], trial: Trial) -> list[str]:
+    """A trial in a table: the cells of an export, rounded; a mark where a constraint is broken."""
+    table = table_of(findings.study)
+    cells = table.row(trial)
+    parameters = {table.parameter(name): name for name in findings.study.names}
+    broken = {table.value(name) for name in findings.measures.constraints if findings.breaks(trial, name)}
+    shown = []
+    for column in header:
+        cell = cells.get(column)
+        if column in parameters:
+            shown += words.cells(trial.params, [parameters[column]])
+        elif cell is None:
+            shown.append("")
+        else:
+            side = {"at_least": "> ", "at_most": "< "}.get(cells.get(_bound_of(column), ""), "")
+            shown.append(f"{side}{words.value(cell)}{' ✗' if column in broken else ''}")
+    return shown
 
 
-def _constraint_cells(findings: Findings, record: Record) -> list[str]:
-    """The number of each constraint, with a mark where it breaks it."""
-    told = [(its, record.constraints.get(name)) for name, its in findings.study.constraints.items()]
-    return [
-        "" if number is None else f"{words.number(number)}{' ✗' if its.is_broken_by(number) else ''}"
-        for its, number in told
-    ]
+def _bound_of(column: Any) -> str:
+    """Column of the direction of a bound on the number in this one."""
+    kind, _, name = str(column).partition(".")
+    return "bound" if column == VALUE else f"bound.{column if kind == 'constraint' else name}"
 
 
 def _setting_cells(findings: Findings, params: Params) -> list[str]:
@@ -627,3 +550,125 @@ def _table(
     return (
         f'<div class="scroll"><table><thead><tr>{cells(header, "th")}</tr></thead><tbody>{body}</tbody></table></div>'
     )
+
+
+def _when_done(has: Callable[[Findings], Any]) -> Callable[[Findings], Any]:
+    """Condition of a section that needs intervals, too."""
+    return lambda findings: findings.has_intervals and has(findings)
+
+
+SECTIONS = (
+    Section(
+        "front",
+        "The front",
+        lambda its: its.front,
+        fronts.about,
+        lambda its: "".join(fronts.picture(its, *pair) for pair in fronts.pairs(its)),
+        lambda its: f"{_table(*fronts.table(its))}{_paragraphs(prose.why_over(its))}",
+        nav="Front",
+    ),
+    Section(
+        "trades",
+        "Trade-offs",
+        lambda its: its.front and its.trades,
+        lambda its: [
+            "What one gives up along the front, by the estimates; the last line is from its first setting to its last."
+        ],
+        table=lambda its: _table(["settings", "in words"], fronts.trades(its), wordy=1),
+        nav="Trade-offs",
+    ),
+    Section(
+        "contexts",
+        "The best setting by context",
+        lambda its: its.is_single and its.recommended,
+        lambda its: [prose.contexts(its)],
+        table=_contexts,
+        nav="Contexts",
+    ),
+    Section(
+        "history",
+        "Every measurement",
+        lambda its: its.has_intervals,
+        lambda its: [*prose.cut_short(its), *prose.thinned(its)],
+        pictures.history,
+        nav="Measurements",
+        line="best setting so far (judged with all data)",
+    ),
+    Section("importance", "Which parameters matter", _shares, _about_shares, table=_share_tables, nav="Importance"),
+    Section(
+        "effects",
+        "What each parameter does",
+        _when_done(lambda its: its.effects),
+        prose.elsewhere,
+        table=_effects,
+        nav="Effects",
+    ),
+    Section(
+        "together",
+        lambda its: f"The {'two that matter most' if its.importance else 'first two parameters'}, together",
+        _when_done(lambda its: its.surfaces),
+        table=_together,
+        nav="Map",
+    ),
+    Section(
+        "parallel",
+        "All parameters at once",
+        _when_done(lambda its: len(its.importance) > 1),
+        lambda its: [
+            "A line for each measurement, from its result on top through the values of its parameters, the most "
+            "important first."
+        ],
+        pictures.parallel,
+        nav="All parameters",
+    ),
+    Section(
+        "candidates",
+        "The best candidates",
+        _when_done(lambda its: its.candidates and not its.context),
+        lambda its: [prose.candidates(its)],
+        table=lambda its: _settings(its, its.candidates[:10]),
+        nav="Candidates",
+    ),
+    Section("noise", "How noisy the measurements are", _when_done(lambda its: True), prose.noise, nav="Noise"),
+    Section(
+        "repeats",
+        "Settings measured more than once",
+        _when_done(lambda its: _repeated(its) and not its.candidates and not its.context),
+        lambda its: [prose.repeats()],
+        table=lambda its: _settings(its, _repeated(its)),
+    ),
+    Section(
+        "outliers",
+        "Outlying measurements",
+        lambda its: (its.has_intervals or not its.is_single) and its.outliers,
+        lambda its: [prose.outliers(its)],
+        table=_outliers,
+    ),
+    Section(
+        "failures",
+        "Failed runs",
+        lambda its: its.failed,
+        lambda its: [prose.failures()],
+        table=_failures,
+        nav="Failures",
+    ),
+    Section(
+        "costs",
+        "Costs",
+        lambda its: its.best_so_far and its.costs and (_is_weighed(its) or its.usual_costs),
+        lambda its: prose.costs(its, _is_weighed(its)),
+        pictures.spent,
+        nav="Costs",
+        line="best setting so far (judged with all data)",
+    ),
+    Section(
+        "timeline",
+        "Timeline",
+        lambda its: len(its.spans) > 1 and any(span.end for span in its.spans.values()),
+        lambda its: [prose.timeline(its)],
+        pictures.timeline,
+        nav="Timeline",
+    ),
+    Section("trials", "All trials", lambda its: its.records, table=_trials, nav="Trials"),
+)
+"""The sections of the page, in order, below the best setting."""

@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 
 from noregret.belief.posterior import Floats
-from noregret.optimizer import Choice, Estimate, Int, Share, is_same_setting
-from noregret.tune.learning.findings import Effect, Findings, Point, Surface
-from noregret.tune.page import words
+from noregret.optimizer import VALUE, Choice, Estimate, Int, Reading, Share, Trial, is_same_setting
+from noregret.tune import words
+from noregret.tune.learning.findings import MOST_DOTS, Effect, Findings, Point, Surface
 from noregret.tune.page.charts import BOTTOM, TEXT_WIDTH, TOP, Axis, Chart, cut, named_axis, padded
-from noregret.tune.store.records import Record
 from noregret.tune.study.study import text
 
 WIDE, NARROW, HEIGHT = 880, 380, 260
 """The widths of charts for desks, of charts for phones and small charts, and the height of all."""
-MOST_DOTS = 800
-"""Largest number of drawn measurements of a kind, evenly spread over the trials: more would be a cloud."""
 COLOURS = 8
 """The number of shades of a surface."""
 FINENESS = 4
@@ -114,7 +111,7 @@ def _timeline(findings: Findings, width: int) -> Chart:
     places: dict[str, list[tuple[float, float, float]]] = {}
     for record in thinned([its for its in findings.records if its.number in findings.spans], MOST_BARS):
         span = findings.spans[record.number]
-        kind = {"failed": "lost", "done": "ran"}.get(record.state, "runs")
+        kind = {"failed": "lost", "done": "ran", "withdrawn": "ran"}.get(record.state, "runs")
         places.setdefault(kind, []).append((span.start / size, span.end / size, float(span.worker)))
     for kind, spans in places.items():
         chart.bars(spans, kind, 0.7 * min(row, 20))
@@ -232,7 +229,12 @@ def settings(findings: Findings, points: Sequence[Point]) -> str:
     """Some points side by side: estimates, intervals and measurements."""
     estimate, lower, upper = findings.predicted([point.params for point in points])
     odd = {record.number for record in findings.outliers}
-    usual = [record.value or 0.0 for point in points for record in point.records if record.number not in odd]
+    usual = [
+        value
+        for its in points
+        for r, value in zip(its.records, its.values.tolist(), strict=True)
+        if r.number not in odd
+    ]
     axis = padded([*usual, *lower, *upper], findings.label)
     numbers = [str(i + 1) for i in range(len(points))]
     chart = Chart(named_axis(numbers, "setting"), axis, NARROW, HEIGHT, "Settings side by side")
@@ -262,16 +264,16 @@ def parameter_axis(findings: Findings, name: str) -> Axis:
     return Axis(parameter.low, parameter.high, name, parameter.log, whole=whole, column=f":{name}")
 
 
-def _kinds(findings: Findings, records: Iterable[Record] | None = None) -> dict[str, list[Record]]:
+def _kinds(findings: Findings, records: Iterable[Trial] | None = None) -> dict[str, list[Trial]]:
     """Measurements by kind of mark; all if none are given."""
-    kinds: dict[str, list[Record]] = {kind: [] for kind in ("early", "cut", "dot", "broken", "yours", "chosen", "odd")}
+    kinds: dict[str, list[Trial]] = {kind: [] for kind in ("early", "cut", "dot", "broken", "yours", "chosen", "odd")}
     for record in (*findings.done, *findings.cut) if records is None else records:
         kinds[findings.kinds[record.number]].append(record)
     return kinds
 
 
-def _dots(chart: Chart, places: Sequence[tuple[float, Record]], kind: str, most: int | None = None) -> None:
-    chart.dots([(x, record.value or 0.0) for x, record in thinned(places, most)], kind)
+def _dots(chart: Chart, places: Sequence[tuple[float, Trial]], kind: str, most: int | None = None) -> None:
+    chart.dots([(x, record.value() or 0.0) for x, record in thinned(places, most)], kind)
 
 
 def _results(findings: Findings, extra: Sequence[float] = ()) -> Axis:
@@ -323,7 +325,9 @@ def _parallel(findings: Findings, width: int, kind: str) -> str:
     names = list(findings.importance)[:MOST_AXES]
     axes = [padded(findings.usual, findings.label), *(parameter_axis(findings, name) for name in names)]
     lines = [
-        _thread(record, names, axes, width, kind) for kind, records in _threads(findings).items() for record in records
+        _thread(findings, record, names, axes, width, kind)
+        for kind, records in _threads(findings).items()
+        for record in records
     ]
     rows = [_axis_row(axis, i, width) for i, axis in enumerate(axes)]
     return (
@@ -332,23 +336,27 @@ def _parallel(findings: Findings, width: int, kind: str) -> str:
     )
 
 
-def _threads(findings: Findings) -> dict[str, Sequence[Record]]:
+def _threads(findings: Findings) -> dict[str, Sequence[Trial]]:
     """Measurements by kind of line, the last on top: all but outliers and those that break a constraint."""
     left_out = {record.number for record in findings.outliers} | findings.infeasible
     sign = 1 if findings.study.goal == "minimize" else -1
-    ranked = sorted((r for r in findings.done if r.number not in left_out), key=lambda r: -sign * (r.value or 0.0))
+    ranked = sorted(
+        (r for r in findings.done if r.number not in left_out), key=lambda r: -sign * (findings.value(r) or 0.0)
+    )
     few = round(BEST * len(ranked))
     best = findings.best
     chosen = [r for r in ranked if best and is_same_setting(r.params, best.params)]
     others, good = ranked[: len(ranked) - few], ranked[len(ranked) - few :]
     if best and not chosen:
-        chosen = [Record(-1, best.params, "done", best.estimate)]
+        chosen = [Trial(-1, best.params, state="done", readings={VALUE: (Reading(best.estimate),)})]
     return {"thread": thinned(others, MOST_LINES), "good": thinned(good, MOST_LINES), "pick": chosen[-1:]}
 
 
-def _thread(record: Record, names: Sequence[str], axes: Sequence[Axis], width: int, kind: str) -> str:
+def _thread(
+    findings: Findings, record: Trial, names: Sequence[str], axes: Sequence[Axis], width: int, kind: str
+) -> str:
     """A line through the values of a measurement, broken where it has none."""
-    values = [record.value, *(record.params.get(name) for name in names)]
+    values = [findings.value(record), *(record.params.get(name) for name in names)]
     path, pen = "", "M"
     for i, (axis, value) in enumerate(zip(axes, values, strict=True)):
         present = i == 0 or names[i - 1] in record.params

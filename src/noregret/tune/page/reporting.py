@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any, overload
 
 from noregret.files import write_atomically
-from noregret.integrations.replay import tell_all
-from noregret.optimizer import Goal, Observation, Optimizer, Product
+from noregret.optimizer import Optimizer, Product, Trial
 from noregret.tune.learning.findings import Findings
-from noregret.tune.learning.fronts import findings_of
 from noregret.tune.page.page import page
-from noregret.tune.store.records import Record
 from noregret.tune.study.results import LastNumber
-from noregret.tune.study.study import Budget, Constraint, Objective, Params, Study
+from noregret.tune.study.study import Budget, Constraint, Objective, Params, Study, Tracked
 
 HEIGHT = 800
 """Height of a page in a notebook, in pixels; it scrolls."""
@@ -109,38 +106,21 @@ def _findings(subject: Any, name: str) -> Findings:
 
 def _of_optimizer(optimizer: Optimizer, name: str) -> Findings:
     """Findings of an optimizer; one whose columns have no text names is rebuilt with such names."""
-    space, answers = optimizer.space, [answer for answer in optimizer.answers if not answer.is_report]
+    space, trials = optimizer.space, optimizer.trials
     if isinstance(space, Product):
-        named: Any = dict(space.parameters)
-    else:
-        named = space.decode(space.everything())
-        if not isinstance(named[0], Mapping) or not all(isinstance(name, str) for name in named[0]):
-            named = [_by_column(row) for row in named]
-            answers = [answer._replace(params=_by_column(answer.params)) for answer in answers]
-            optimizer = _retold(optimizer, named, answers)
-    goals = optimizer.goals or {}
-    return findings(named, optimizer, [_record(i, answer, goals) for i, answer in enumerate(answers)], name)
-
-
-def _record(number: int, answer: Observation, goals: Mapping[str, Goal]) -> Record:
-    constraints = {name: its for name, its in answer.constraints.items() if its is not None}
-    values = {} if answer.value is None else {name: answer.values.get(name) for name in goals}
-    more: dict[str, Any] = {"noise": answer.noise, "constraints": constraints, "context": answer.context}
-    more |= {"bound": answer.bound, "cost": answer.cost, "values": values, "fidelity": answer.fidelity}
-    if answer.value is None:
-        return Record(number, answer.params, "failed", None, "reported as a failure", **more)
-    return Record(number, answer.params, "done", answer.value, **more)
-
-
-def _retold(optimizer: Optimizer, rows: list[Params], answers: Sequence[Observation]) -> Optimizer:
-    """Optimizer of the same kind on these rows that knows these answers."""
+        return findings(dict(space.parameters), optimizer, trials, name)
+    rows = space.decode(space.everything())
+    if isinstance(rows[0], Mapping) and all(isinstance(name, str) for name in rows[0]):
+        return findings(rows, optimizer, trials, name)
+    named = [_by_column(row) for row in rows]
+    trials = [replace(trial, params=_by_column(trial.params)) for trial in trials]
     baseline = None if optimizer.baseline is None else _by_column(optimizer.baseline)
     options: dict[str, Any] = {"constraints": optimizer.constraints, "drift": optimizer.drift, "safe": optimizer.safe}
     options |= {"goals": optimizer.goals} if optimizer.goals else {"goal": optimizer.goal}
-    options |= {"context": optimizer.context, "fidelity": optimizer.fidelity}
-    twin = Optimizer(rows, rng=0, baseline=baseline, **options)
-    tell_all(twin, answers)
-    return twin
+    options |= {"context": optimizer.context, "fidelity": optimizer.fidelity, "possible": optimizer.possible}
+    twin = Optimizer(named, rng=0, baseline=baseline, **options)
+    twin.add(trials)
+    return findings(named, twin, trials, name)
 
 
 def _by_column(row: Any) -> Params:
@@ -150,8 +130,8 @@ def _by_column(row: Any) -> Params:
     return {f"column {i}": float(value) for i, value in enumerate(row)}
 
 
-def findings(space: Any, optimizer: Optimizer, records: Sequence[Record], name: str) -> Findings:
-    """Findings of an optimizer that knows these records, as of a study without a command."""
+def findings(space: Any, optimizer: Optimizer, trials: Sequence[Trial], name: str) -> Findings:
+    """Findings of an optimizer that knows these trials, as of a study without a command."""
     study = Study(
         Path(),
         (),
@@ -168,5 +148,7 @@ def findings(space: Any, optimizer: Optimizer, records: Sequence[Record], name: 
         require=optimizer.require,
         fidelity=optimizer.fidelity,
         objectives={name: Objective(goal, LastNumber()) for name, goal in (optimizer.goals or {}).items()},
+        tracked={name: Tracked(LastNumber()) for trial in trials for name in optimizer.measures.tracked(trial)},
+        ranges=optimizer.possible,
     )
-    return findings_of(study, records, optimizer)
+    return Findings(study, trials, optimizer)

@@ -27,17 +27,24 @@ async function load() {  // the trials, from the page's download; also those tha
   const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   link.href = URL.createObjectURL(new Blob([text], {type: "text/csv"}));
   link.download = link.download.replace(/\.gz$/, "");
-  const [head, ...rows] = parsed(text), seconds = head.indexOf("seconds", facts.first), bound = head.indexOf("bound", facts.first);
-  const side = row => ({at_least: "> ", at_most: "< "})[row[bound]] || "";  // as words.result
+  const [head, ...every] = parsed(text), seconds = head.indexOf("seconds");
+  const rows = every.filter((row, i) => i + 1 === every.length || every[i + 1][0] !== row[0]);  // the last about each trial
+  const places = facts.results.map(([name]) => head.indexOf(name));
+  const side = (row, column) => ({at_least: "> ", at_most: "< "})[row[head.indexOf(boundOf(column))]] || "";  // as words.reading
   const spans = Object.fromEntries((facts.spans || []).map(([number, ...span]) => [number, span]));
   trials = rows.map(row => ({
-    number: Number(row[0]), state: row[1], side: side(row), seconds: row[seconds] || "",
-    values: Object.fromEntries(facts.results.map(([name], i) => [name, row[2 + i] === "" ? NaN : Number(row[2 + i])])),
+    number: Number(row[0]), state: row[1], side: side(row, "value"), seconds: row[seconds] || "",
+    values: Object.fromEntries(facts.results.map(([name], i) => [name, row[places[i]] === "" ? NaN : Number(row[places[i]])])),
     params: Object.fromEntries(facts.names.map((name, i) => [name, row[facts.first + i] || facts.blank[name]])
       .filter(([, its]) => its !== undefined)),
     context: facts.context.map((name, i) => [name, brief(row[facts.first + facts.names.length + i])]), span: spans[row[0]],
   }));
   list(rows, side);
+}
+
+function boundOf(column) {  // as page._bound_of
+  const [kind, name] = column.split(/\.(.*)/);
+  return column === "value" ? "bound" : `bound.${kind === "constraint" ? column : name}`;
 }
 
 function list(rows, side) {
@@ -47,12 +54,11 @@ function list(rows, side) {
   body.append(...missing.reverse().map(row => {
     const line = document.createElement("tr");
     if (facts.kinds[row[0]] === "odd") line.className = "odd";
-    line.append(...facts.columns.map(([column, low, high], i) => {
-      const cell = document.createElement("td"), value = row[column];
-      const name = facts.names[column - facts.first];
+    line.append(...facts.header.map((column, i) => {
+      const cell = document.createElement("td"), value = row[i], name = facts.names[i - facts.first];
+      const [low, high] = facts.limits[column] || [null, null];
       if (i === 0) cell.textContent = value;
-      else if (value !== "") cell.textContent = (column === 2 ? side(row) : "") + brief(value);
-      else if (column > 1 && column < facts.first && row[1] !== "done") cell.textContent = row[1];
+      else if (value !== "") cell.textContent = side(row, column) + brief(value);
       else if (name in facts.blank) cell.textContent = facts.blank[name] || "(empty)";
       if (value !== "" && (Number(value) < (low ?? -Infinity) || Number(value) > (high ?? Infinity))) cell.textContent += " ✗";
       return cell;

@@ -17,9 +17,9 @@ from threading import BoundedSemaphore, Lock
 from time import monotonic
 from typing import Any, NamedTuple
 
+from noregret.optimizer import dump
 from noregret.terminal import printable
 from noregret.tune.learning.findings import Findings
-from noregret.tune.learning.fronts import findings_of
 from noregret.tune.learning.suggest import believed, replay_of
 from noregret.tune.page.page import content, page
 from noregret.tune.store.records import Record
@@ -88,7 +88,7 @@ class Watch:
             if self._findings is None or ((records, stopped) != self._seen and monotonic() >= self._rested_at):
                 self._seen, self._begun = (records, stopped), monotonic()
                 optimizer = believed(self._study, records, self._replay)
-                self._findings = findings_of(self._study, records, optimizer, stopped)
+                self._findings = Findings(self._study, records, optimizer, stopped)
             return self._findings
 
     def shown(self) -> Shown:
@@ -96,7 +96,8 @@ class Watch:
         findings = self.findings()
         with self._lock:
             if self._shown is None or self._shown.findings is not findings:
-                mark = sha256(repr((findings.records, findings.stopped)).encode()).hexdigest()[:32]
+                trials = [dump(its) for its in findings.records]
+                mark = sha256(repr((trials, findings.stopped)).encode()).hexdigest()[:32]
                 self._shown = Shown(findings, content(findings), f'"{mark}"')
                 self._rested_at = monotonic() + REST * (monotonic() - self._begun)
             return self._shown

@@ -3,40 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
 from noregret.optimizer import (
-    Bound,
+    VALUE,
+    BadReading,
     Estimate,
     FixedContext,
     Gain,
     Gains,
     JointEstimate,
+    Reading,
+    Readings,
+    State,
     StopRule,
     checked_confidence,
     checked_tolerance,
 )
-from noregret.tune.learning.findings import finite
-from noregret.tune.learning.fronts import member_json
-from noregret.tune.measuring import Outcome
+from noregret.tune.learning.findings import finite, member_json
 from noregret.tune.service import models
-from noregret.tune.service.live import AskRequest, Assignment, LiveStudy, Refused, TrialOutcome
-from noregret.tune.service.models import BadField, Place
+from noregret.tune.service.live import AskRequest, Assignment, LiveStudy, Refused
+from noregret.tune.service.models import BadField, Place, field_of
 from noregret.tune.service.studies import Studies
 from noregret.tune.store.identity import SERVICE
-from noregret.tune.store.records import Record, State
+from noregret.tune.store.records import Record
 from noregret.tune.store.storage import Listed
-from noregret.tune.study.importing import ImportedRow
-from noregret.tune.study.results import first_measured
 
 FAILED = "reported as a failure"
 """Reason of a failure that a client reports."""
 DETAILS = ("noise", "constraints", "fidelity")
-"""Fields of an observation beside its value."""
+"""Parts of a trial that are named where they differ; others are readings."""
 WAITING: tuple[State, ...] = ("waiting", "running")
-WITHOUT_VALUE: tuple[State, ...] = ("failed", "pruned")
+WITHOUT_VALUE: tuple[State, ...] = ("failed", "pruned", "withdrawn")
 
 
 class Unknown(LookupError):
@@ -105,102 +106,102 @@ def told(study: LiveStudy, form: models.OutcomesForm) -> models.TrialStates:
         if error.stands is None:
             place = ("trials", error.place, "id")
             raise BadField(place, ValueError(f"there is no trial {number}: nothing was stored")) from None
-        item = outcomes[error.place]
-        sent = item.outcome if isinstance(item, TrialOutcome) else None
-        said = f"trials[{error.place}]: trial {number} {in_words(error.stands, sent)} already, which stays"
-        raise Contradiction(f"{said}: nothing was stored") from None
-    stored = [its.outcome if isinstance(its, TrialOutcome) else its for its in outcomes]
-    return models.TrialStates(
-        trials=[
-            models.TrialState(
-                id=number,
-                state="failed" if its.value is None else "done",
-                value=dict(its.values) or its.value,
-                **if_bound(its.bound),
-            )
-            for number, its in zip(numbers, stored, strict=True)
-        ]
-    )
+        said = in_words(study, error.stands, outcomes[error.place][0])
+        text = f"trials[{error.place}]: trial {number} {said} already, which stays: nothing was stored"
+        raise Contradiction(text) from None
+    stored = zip(numbers, outcomes, strict=True)
+    return models.TrialStates(trials=[state_of(study, replace(its, id=number)) for number, (its, _) in stored])
 
 
-def _outcome(study: LiveStudy, form: models.OutcomeForm, place: Place) -> TrialOutcome | ImportedRow:
-    """An observation of a request as a study stores it; BadField if it is bad."""
-    failure = FAILED if form.failed else ""
-    told, bound = form.number()
-    value, several = values(study, told, (*place, bound or "value"))
-    measured = {} if form.failed else numbers(study, form.constraints, (*place, "constraints"), bound is not None)
+def _outcome(study: LiveStudy, form: models.OutcomeForm, place: Place) -> tuple[Record, str]:
+    """An observation of a request and its origin, as a study stores it; BadField if it is bad."""
     if form.id is not None:
-        at, stopped = (None, False) if form.failed else level(study, form.id, form.fidelity, (*place, "fidelity"))
-        said: dict[str, Any] = {"noise": form.noise, "constraints": measured, "bound": bound, "cost": form.cost}
-        said |= {"values": several, "fidelity": at, "is_stopped": stopped}
-        return TrialOutcome(form.id, Outcome(value, failure, **said))
-    at = study.study.levels.highest if study.study.levels else None
-    at = at if form.fidelity is None else checked_level(study, form.fidelity, (*place, "fidelity"))
-    context = context_of(study, form.context, (*place, "context"))
-    try:
-        params = dict(study.study.settings.checked(form.params))
-    except ValueError as error:
-        raise BadField((*place, "params"), error) from None
-    more: dict[str, Any] = {"bound": bound, "cost": form.cost, "values": several, "fidelity": at}
-    return ImportedRow(params, value, form.noise, measured, form.key or "", context, failure, **more)
-
-
-def values(
-    study: LiveStudy, told: float | Mapping[str, float | None] | None, place: Place
-) -> tuple[float | None, dict[str, float | None]]:
-    """The value of one objective, or those of several; BadField if a study has the other, or none was measured."""
-    names = list(study.study.objectives)
-    if told is None:
-        return None, {}
-    if not isinstance(told, Mapping):
-        if names:
-            wanted = f"this study has several objectives: give an object with {', '.join(names)}"
-            raise BadField(place, ValueError(f"{wanted}, got {told!r}"))
-        return told, {}
-    if unknown := [name for name in told if name not in names]:
-        known = f"they are {', '.join(names)}" if names else "this study has one: give a number"
-        raise BadField((*place, unknown[0]), ValueError(f"is no objective of this study: {known}"))
-    if first_measured(told) is None:
-        raise BadField(place, ValueError(f"must have a number of one of {', '.join(names)} at least"))
-    several = {name: told.get(name) for name in names}
-    return first_measured(several), several
-
-
-def numbers(
-    study: LiveStudy, told: Mapping[str, float | None] | None, place: Place, is_bound: bool = False
-) -> dict[str, float]:
-    """The numbers of constraints that were measured; BadField if one is bad or missing, but for those of a bound."""
-    told, names = told or {}, list(study.constraints)
-    if unknown := [name for name in told if name not in names]:
-        raise BadField(place, ValueError(f"unknown constraint {unknown[0]!r}: this study has {names or 'none'}"))
-    if not is_bound and (missing := [name for name in names if name not in told]):
-        wanted = f"must have a number for each of {names}: {missing[0]!r} is missing; null for what was not measured"
-        raise BadField(place, ValueError(wanted))
-    return {name: number for name, number in told.items() if number is not None}
-
-
-def checked_level(study: LiveStudy, given: Any, place: Place) -> dict[str, Any]:
-    """A fidelity of the study; BadField if it is bad."""
-    try:
-        if study.study.levels is None:
+        return outcome(study, form.id, form, place, form.failed), ""
+    levels, readings = study.study.levels, _readings(study, form, place, form.failed)
+    with field_of(*place, "fidelity"):
+        if form.fidelity is not None and levels is None:
             raise ValueError("the study has no fidelity: leave it out")
-        return study.study.levels.checked(given)
-    except ValueError as error:
-        raise BadField(place, error) from None
+        at = levels and (levels.highest if form.fidelity is None else levels.checked(form.fidelity))
+    context = context_of(study, form.context, (*place, "context"))
+    with field_of(*place, "params"):
+        params = dict(study.study.settings.checked(form.params))
+    state: State = "failed" if form.failed else "done"
+    more: dict[str, Any] = {"context": context, "fidelity": at, "failure": FAILED * form.failed}
+    return Record(-1, params, state=state, readings=readings, **more), form.key or ""
 
 
-def level(study: LiveStudy, id: int, given: Any, place: Place) -> tuple[Mapping[str, Any] | None, bool]:
-    """Fidelity of the value of a trial, and whether the trial was stopped; BadField if the given one is bad."""
+def outcome(study: LiveStudy, id: int, form: models.ValueForm, place: Place = (), is_failed: bool = False) -> Record:
+    """The outcome of a trial of a request; BadField if it is bad."""
+    readings = _readings(study, form, place, is_failed)
+    with field_of(*place, "fidelity"):
+        return study.outcome(id, readings, FAILED * is_failed, None if is_failed else form.fidelity)
+
+
+def failed(study: LiveStudy, id: int, cost: float | None, reason: str = "") -> Record:
+    """The outcome of a trial that failed."""
+    return study.outcome(id, _paid(study, cost), reason or FAILED)
+
+
+def _readings(study: LiveStudy, form: models.ValueForm, place: Place, is_failed: bool) -> Readings:
+    """Readings of a request; BadField if they are bad."""
     try:
-        return study.level(id, given)
+        return _paid(study, form.cost) if is_failed else form.told(study.measures.readings)
+    except BadField as error:
+        raise BadField((*place, *error.place), error) from None
+
+
+def _paid(study: LiveStudy, cost: float | None) -> Readings:
+    return {} if cost is None else {study.measures.cost: (Reading(cost),)}
+
+
+def state_of(study: LiveStudy, record: Record) -> models.TrialState:
+    """State of a trial."""
+    its = study.measures.described(record)
+    return models.TrialState(**{name: its[name] for name in models.TrialState.model_fields if name in its})
+
+
+def corrected(study: LiveStudy, id: int, form: models.CorrectionForm) -> models.RecordForm:
+    """A trial after a correction; BadField if it is bad."""
+    measures = study.measures
+
+    def new(old: Record) -> Readings:
+        def tell(value: Any, noise: Any, constraints: Any, cost: Any, bound: Any) -> Readings:
+            if not isinstance(value, Mapping | None):
+                value = {VALUE: value if isinstance(value, Reading) else Reading(value, noise=noise, bound=bound)}
+            elif noise is not None:
+                raise BadReading("noise is for one number: give it with its number, in readings", "noise")
+            if value and VALUE in value and VALUE not in measures:
+                raise BadReading(f"value must be an object with some of {list(measures.objectives)}", VALUE)
+            paid = {} if cost is None else {measures.cost: cost}
+            return measures.corrected(old, {**(value or {}), **paid}, constraints)
+
+        return form.told(tell)
+
+    return _changed(study, id, lambda: study.correct(id, new, form.because))
+
+
+def withdrawn(study: LiveStudy, id: int, because: str) -> models.RecordForm:
+    """A trial that does not count any more."""
+    return _changed(study, id, lambda: study.withdraw(id, because))
+
+
+def _changed(study: LiveStudy, id: int, change: Callable[[], Record | None]) -> models.RecordForm:
+    try:
+        found = change()
+    except BadField:
+        raise
     except ValueError as error:
-        raise BadField(place, error) from None
+        raise Contradiction(str(error)) from None
+    if found is None:
+        raise Unknown(f"there is no trial {id}")
+    return record_form(study, found)
 
 
 def reported(study: LiveStudy, id: int, form: models.ReportForm) -> models.VerdictForm:
     """Decision about a running trial after an intermediate value; Contradiction if it has an outcome."""
-    if study.study.levels is not None:
-        checked_level(study, form.fidelity, ("fidelity",))
+    with field_of("fidelity"):
+        if study.study.levels is not None:
+            study.study.levels.checked(form.fidelity)
     try:
         stop = study.report(id, form.fidelity, form.value)
     except ValueError as error:
@@ -212,7 +213,7 @@ def reported(study: LiveStudy, id: int, form: models.ReportForm) -> models.Verdi
 
 def trials(study: LiveStudy) -> models.RecordsForm:
     """All trials."""
-    return models.RecordsForm(trials=[_record(record) for record in study.records()])
+    return models.RecordsForm(trials=[record_form(study, record) for record in study.records()])
 
 
 def front(study: LiveStudy, context: Any, reference: Any = None) -> models.FrontForm:
@@ -338,21 +339,18 @@ def states(counts: Mapping[State, int]) -> models.StateCounts:
     return models.StateCounts(running=running, done=counts.get("done", 0), failed=failed)
 
 
-def in_words(outcome: Outcome, other: Outcome | None = None) -> str:
+def in_words(study: LiveStudy, record: Record, other: Record | None = None) -> str:
     """The outcome that a trial has, and in which details another one with the same value differs from it."""
-    if outcome.value is None:
-        return f"has failed ({outcome.failure})"
-    value = dict(outcome.values) or outcome.value
-    said = f"has the {f'bound {outcome.bound}' if outcome.bound else 'value'} {value!r}"
-    if other is None or (outcome.value, outcome.values, outcome.bound) != (other.value, other.values, other.bound):
+    if record.state in WITHOUT_VALUE:
+        return f"has failed ({record.failure})" if record.state == "failed" else f"is {record.state}"
+    its, its_other = study.measures.described(record), study.measures.described(other or record)
+    bound = its.get("bound")
+    said = f"has the {f'bound {bound}' if bound else 'value'} {its['value']!r}"
+    if any(its.get(name) != its_other.get(name) for name in ("value", "bound")):
         return said
-    details = " and ".join(name for name in DETAILS if getattr(outcome, name) != getattr(other, name))
-    return f"{said} with other {details}" if details else said
-
-
-def if_bound(bound: Bound | None) -> dict[str, Any]:
-    """The field of a bound; answers about values have none."""
-    return {} if bound is None else {"bound": bound}
+    details = [name for name in DETAILS if its.get(name) != its_other.get(name)]
+    details += ["readings"] * (not details and its["readings"] != its_other["readings"])
+    return f"{said} with other {' and '.join(details)}" if details else said
 
 
 def best_form(found: Estimate, half_life: float) -> models.BestForm:
@@ -407,14 +405,7 @@ def _listed(study: Listed) -> models.ListedStudy:
     )
 
 
-def _record(record: Record) -> models.RecordForm:
-    level: dict[str, Any] = {} if record.fidelity is None else {"fidelity": dict(record.fidelity)}
-    return models.RecordForm(
-        id=record.number,
-        params=record.params,
-        value=dict(record.values) or record.value,
-        state="running" if not record.finished else "failed" if record.value is None else "done",
-        context=record.context,
-        **if_bound(record.bound),
-        **level,
-    )
+def record_form(study: LiveStudy, record: Record) -> models.RecordForm:
+    """A trial with all that is stored of it."""
+    state = "running" if record.state in WAITING else "failed" if record.state == "pruned" else record.state
+    return models.RecordForm(**{"context": None} | study.measures.described(record) | {"state": state})

@@ -1,8 +1,8 @@
 """Choosers: processes for long computations, so that the server's threads do not wait for the interpreter.
 
-The next trial is a function of a history, see `noregret.integrations.replay`. A chooser keeps an optimizer for each of
-its studies and is sent new answers. It holds nothing that is not stored elsewhere: if one has died, the server computes
-the same itself.
+The next trial is a function of a history, see `noregret.optimizer.Replay`. A chooser keeps an optimizer for each of
+its studies and is sent new outcomes. It holds nothing that is not stored elsewhere: if one has died, the server
+computes the same itself.
 
 Fits are made in the background: an ask is answered from the last fit while a new one is made. Each trial stores which
 answers were new to it. So a suggestion made during a fit knows of fewer answers, and can be computed again like any
@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import signal
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
@@ -24,16 +24,13 @@ from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
 from noregret.belief.numerics.threads import one_thread
-from noregret.integrations.replay import Fits, Remembering, Replay, is_hopeless
-from noregret.optimizer import Observation, Optimizer
+from noregret.optimizer import Fits, Optimizer, Reading, Remembering, Replay, Trial, is_hopeless, is_same
 from noregret.tune.learning.suggest import replay_of
 from noregret.tune.service.models import ServiceStudy
 from noregret.tune.study.study import Params
 
 LOG = logging.getLogger("uvicorn.error")
 T = TypeVar("T")
-Measured = tuple[Params, Params | None, Mapping[str, Any] | None]
-"""Params, their context, and their fidelity."""
 
 NO_FITS: Fits = {}
 NUMBERS = count()
@@ -60,7 +57,7 @@ class Request(NamedTuple):
     """Replay of the study's history; None if the chooser has it."""
     start: int
     """Number of first answers that the chooser has and that are still the first."""
-    answers: Sequence[Observation]
+    answers: Sequence[Trial]
     """The answers that follow them."""
     settled: int | None
     """Number of all answers that will stay the first, None if all will."""
@@ -131,13 +128,13 @@ class ModelClient:
 
     def __init__(self, replay: Replay, chooser: Chooser | None = None) -> None:
         self._replay, self._chooser, self._study = replay, chooser, next(NUMBERS)
-        self._sent: list[Observation] | None = None
+        self._sent: list[Trial] | None = None
         if chooser is not None:
             weakref.finalize(self, chooser.forget, self._study)
 
     def __call__(
         self,
-        answers: Sequence[Observation],
+        answers: Sequence[Trial],
         then: Callable[[Optimizer], T],
         settled: int | None = None,
         fits: Fits = NO_FITS,
@@ -165,7 +162,7 @@ class ModelClient:
     def _asked(
         self,
         chooser: Chooser,
-        answers: Sequence[Observation],
+        answers: Sequence[Trial],
         then: Callable[[Optimizer], T],
         settled: int | None,
         fits: Fits,
@@ -177,17 +174,17 @@ class ModelClient:
         return found
 
 
-def _shared(first: Sequence[Observation], second: Sequence[Observation]) -> int:
+def _shared(first: Sequence[Trial], second: Sequence[Trial]) -> int:
     """Number of first answers that two histories share."""
     pairs = enumerate(zip(first, second, strict=False))
-    return next((i for i, (one, other) in pairs if one is not other and one != other), min(len(first), len(second)))
+    return next((i for i, (one, other) in pairs if not is_same(one, other)), min(len(first), len(second)))
 
 
 class _Session(NamedTuple):
     """A study in a chooser, and the answers of its history."""
 
     replay: Replay
-    answers: list[Observation]
+    answers: list[Trial]
 
 
 def _work(line: Connection, servers: Connection) -> None:
@@ -236,18 +233,16 @@ def made_fits(optimizer: Optimizer) -> Fits:
     return optimizer.calibration.fits
 
 
-def chosen(pending: Sequence[Measured], contexts: Sequence[Params | None], optimizer: Optimizer) -> list[Measured]:
-    """Next params and fidelity in each of these contexts, one after another, with these trials pending."""
-    for params, context, fidelity in pending:
-        optimizer.expect(params, context, fidelity=fidelity)
-    asked = (optimizer.ask(context=context) for context in contexts)
-    return [(trial.params, trial.context, trial.fidelity) for trial in asked]
+def chosen(pending: Sequence[Trial], contexts: Sequence[Params | None], optimizer: Optimizer) -> list[Trial]:
+    """Next trials in each of these contexts, one after another, with these trials pending."""
+    for its in pending:
+        optimizer.expect(its.params, its.context, fidelity=its.fidelity, number=its.number)
+    return [optimizer.ask(context=context) for context in contexts]
 
 
-def judged(measured: Measured, reports: Sequence[tuple[Any, float]], optimizer: Optimizer) -> bool:
-    """Return True if a running trial with these reports, as steps and values, is to be stopped."""
-    params, context, fidelity = measured
-    return is_hopeless(optimizer, params, fidelity, reports, context)
+def judged(trial: Trial, reports: Sequence[Reading], optimizer: Optimizer) -> bool:
+    """Return True if a running trial with these reports is to be stopped."""
+    return is_hopeless(optimizer, trial, reports)
 
 
 class Job(NamedTuple):
@@ -297,16 +292,16 @@ class Fitting:
         job = self._job
         return job is not None and not job.fits.done()
 
-    def ready(self, told: Sequence[Observation], fresh: list[int], new: Sequence[Observation]) -> Ready:
+    def ready(self, told: Sequence[Trial], fresh: list[int], new: Sequence[Trial]) -> Ready:
         """Return the answers that a suggestion can know of now.
 
         Parameters
         ----------
-        told : sequence of Observation
+        told : sequence of Trial
             The answers that earlier suggestions knew of. All of them are known.
         fresh : list of int
             The trials with further answers.
-        new : sequence of Observation
+        new : sequence of Trial
             These answers.
         """
         if self._fitter is None:

@@ -14,6 +14,7 @@ from typing import Any, overload
 from urllib.parse import quote, urlencode, urlsplit
 
 from noregret.optimizer import (
+    VALUE,
     Choice,
     Estimate,
     Float,
@@ -23,13 +24,14 @@ from noregret.optimizer import (
     Int,
     JointEstimate,
     Optimizer,
+    Reading,
     StopRule,
     Trial,
     checked_bound,
     checked_cost,
     checked_noise,
-    checked_reading,
     checked_value,
+    dump_readings,
     is_same_setting,
 )
 from noregret.tune.study.parameters import form, parameter
@@ -66,9 +68,9 @@ class RemoteEstimate(Estimate):
 def connect(url: str, study: str, token: str | None = None, *, space: Any = None, **options: Any) -> Connection:
     """Connect to a study of a server that ``noregret serve`` runs.
 
-    It has an `Optimizer`'s methods `ask`, `tell`, `tell_many`, `fail`, `report`, `should_stop`, `best`, `predict`,
-    `gain`, `done`, `front` and `hypervolume`, with one difference: the same observation twice counts once. `describe`
-    returns the study, `trials` lists all trials, and `delete` deletes the study. An
+    It has an `Optimizer`'s methods `ask`, `tell`, `tell_many`, `fail`, `correct`, `withdraw`, `report`, `should_stop`,
+    `best`, `predict`, `gain`, `done`, `front` and `hypervolume`, with one difference: the same observation twice
+    counts once. `describe` returns the study, `trials` lists all trials, and `delete` deletes the study. An
     `Optimizer`'s other methods and properties, such as `importance` and `to_frame`, are not available.
 
     Parameters
@@ -79,11 +81,12 @@ def connect(url: str, study: str, token: str | None = None, *, space: Any = None
         Its name.
     token : str, optional
         The server's token, if it has one; by default the environment variable NOREGRET_TOKEN.
-    space : dict, optional
-        As for `Optimizer`: the study is created if it does not exist, and must be the same if it does.
+    space : dict, or list of dicts, optional
+        As for `Optimizer`, parameters or the rows of a table: the study is created if it does not exist, and must be
+        the same if it does.
     options
-        ``goal`` or ``goals``, ``baseline``, ``constraints``, ``require``, ``context``, ``drift``, ``safe`` and
-        ``fidelity`` of a new study.
+        ``goal`` or ``goals``, ``baseline``, ``constraints``, ``require``, ``context``, ``drift``, ``safe``,
+        ``fidelity`` and ``possible`` of a new study.
     """
     connection = Connection(url, study, token)
     if space is not None:
@@ -111,7 +114,7 @@ class Connection:
 
     def create(
         self,
-        space: Mapping[str, Float | Int | Choice],
+        space: Mapping[str, Float | Int | Choice] | Sequence[Mapping[str, Any]],
         *,
         goal: str | None = None,
         baseline: Any = None,
@@ -122,21 +125,26 @@ class Connection:
         goals: Mapping[str, str] | None = None,
         fidelity: Mapping[str, Float | Int] | None = None,
         require: Sequence[str] = (),
+        possible: Any = None,
     ) -> None:
         """Create the study if it does not exist; ValueError if another one of its name does."""
         sides = {"<=": "max", ">=": "min"}
         body = {
             "name": self.study,
             "goal": goal or (None if goals else "minimize"),
-            "space": {name: form(parameter) for name, parameter in space.items()},
             "context": None if context is None else {name: form(parameter) for name, parameter in context.items()},
             "baseline": baseline,
             "constraints": {name: {sides[side]: bound} for name, (side, bound) in (constraints or {}).items()},
         }
+        if isinstance(space, Mapping):
+            body["space"] = {name: form(parameter) for name, parameter in space.items()}
+        else:
+            body["table"] = [_params(row) for row in space]
         body |= {} if drift is None else {"drift": drift}  # older servers refuse the field
         body |= {} if safe is None else {"safe": safe}
         body |= {} if goals is None else {"goals": dict(goals)}
         body |= {"require": list(require)} if require else {}
+        body |= {} if possible is None else {"possible": possible}
         if fidelity is not None:
             body |= {"fidelity": {name: form(parameter) for name, parameter in fidelity.items()}}
         self._send("POST", "/studies", body)
@@ -162,7 +170,7 @@ class Connection:
     def tell(
         self,
         trial: Trial | Any,
-        value: float | Mapping[str, float | None] | None = None,
+        value: float | Mapping[str, Any] | None = None,
         noise: float | None = None,
         constraints: Mapping[str, float | None] | None = None,
         context: Any = None,
@@ -171,31 +179,38 @@ class Connection:
         at_least: float | None = None,
         at_most: float | None = None,
         fidelity: Any = None,
+        readings: Mapping[str, Any] | None = None,
     ) -> None:
         """Report the value of a trial, or of params measured in the past, in this context if there are contexts.
 
-        With several objectives the value is a dict with a number for each, or None for one that was not measured. In
-        place of the value, ``at_least`` or ``at_most`` is a bound beyond which it lies. The same one twice counts once.
-        On return it is on the server's disk. The ``fidelity`` is by default that of the trial, or of its last report if
-        it was to be stopped; for params the highest.
+        With several objectives the value is a dict with a number for each, or None for one that was not measured. It
+        may have other numbers, too: they are kept with the trial. So may ``readings``, beside the value; each is a
+        number, a `noregret.Reading`, or a list of them of several runs. In place of the value, ``at_least`` or
+        ``at_most`` is a bound beyond which it lies. The same one twice counts once. On return it is on the server's
+        disk. The ``fidelity`` is by default that of the trial, or of its last report if it was to be stopped; for
+        params the highest.
         """
-        number, bound = checked_bound(value, at_least, at_most)
-        numbers = constraints and {
-            name: None if its is None else checked_reading(name, _number(its)) for name, its in constraints.items()
-        }
-        deviation = None if noise is None else checked_noise(_number(noise))
-        told = (
-            {name: None if its is None else checked_value(_number(its)) for name, its in number.items()}
-            if isinstance(number, Mapping)
-            else checked_value(_number(number))
-        )
-        body = {bound or "value": told, "noise": deviation, "constraints": numbers}
-        body |= _cost(cost)
+        told, bound = checked_bound(value, at_least, at_most)
+        if told is None and not readings:
+            checked_value(told)
+        body = _told(told, bound, noise, constraints, readings) | _cost(cost)
         body |= {} if fidelity is None else {"fidelity": fidelity}
         if isinstance(trial, Trial):
             self._send("POST", self._path(f"/trials/{trial.id}/tell"), body)
         else:
             self._send_past([{"params": _params(trial), "context": context, **body}])
+
+    def correct(self, trial: Trial | int, value: Any, *, constraints: Any = None, reason: str = "") -> None:
+        """Replace what is stored of a trial that has an outcome; numbers that are not named stay: `Optimizer.correct`.
+
+        The value is one that `tell` takes. What was stored before stays listed as ``earlier``, with the reason.
+        """
+        body = _told(value, None, None, constraints, None) | {"because": reason}
+        self._send("PUT", self._path(f"/trials/{_id(trial)}"), body)
+
+    def withdraw(self, trial: Trial | int, reason: str = "") -> None:
+        """Take a trial that has an outcome out of all conclusions: `Optimizer.withdraw`."""
+        self._send("DELETE", self._path(f"/trials/{_id(trial)}"), {"because": reason})
 
     def report(self, trial: Trial, fidelity: Any, value: float) -> None:
         """Report an intermediate value of a trial that is running: ``study.report(trial, {"epochs": 9}, value)``."""
@@ -225,32 +240,34 @@ class Connection:
         space, context = (_space(found[key]) for key in ("space", "context"))
         levels = _space(found.get("fidelity"))
         goals = {"goals": found["goals"]} if found.get("goals") else {"goal": found["goal"]}
-        checking = Optimizer(space, **goals, context=context, constraints=bounds or None, fidelity=levels)
+        options = {"constraints": bounds or None, "fidelity": levels, "context": context}
+        options |= {"possible": found.get("possible")}
+        checking = Optimizer(found.get("table") or space, **goals, **options)
         checking.tell_many(frame)
+        measures = checking.measures
         counts: Counter[str] = Counter()
         rows: list[dict[str, Any]] = []
-        for its in checking.answers:
-            row = {"params": its.params, "context": its.context}
-            row |= _cost(its.cost)
-            row |= {} if its.fidelity is None or its.value is None else {"fidelity": its.fidelity}
-            if its.value is None:
-                row |= {"failed": True}
+        for its in checking.trials:
+            row: dict[str, Any] = {"params": its.params, "context": its.context}
+            if its.state == "failed":
+                row |= {"failed": True, **_cost(its.value(measures.cost))}
+            elif its.state == "done":
+                row |= {} if its.fidelity is None else {"fidelity": its.fidelity}
+                known = {name: dump_readings(its.runs(name)) for name in its.readings if its.runs(name)}
+                row |= {"readings": {**dict.fromkeys((*measures.objectives, *measures.constraints)), **known}}
             else:
-                row |= {
-                    its.bound or "value": dict(its.values) or its.value,
-                    "noise": its.noise,
-                    "constraints": its.constraints or None,
-                }
+                continue
             text = json.dumps(row, sort_keys=True)
             counts[text] += 1
             rows.append(row if counts[text] == 1 else {**row, "key": f"{counts[text]}"})
         for some in _portions(rows):
             self._send_past(some)
 
-    def fail(self, trial: Trial | Any, context: Any = None, cost: float | None = None) -> None:
+    def fail(self, trial: Trial | Any, context: Any = None, cost: float | None = None, *, reason: str = "") -> None:
         """Report that a trial failed, or params tried in the past, in this context if there are contexts."""
         if isinstance(trial, Trial):
-            self._send("POST", self._path(f"/trials/{trial.id}/fail"), _cost(cost) or None)
+            body = _cost(cost) | ({"reason": reason} if reason else {})
+            self._send("POST", self._path(f"/trials/{trial.id}/fail"), body or None)
         else:
             self._send_past([{"params": _params(trial), "context": context, "failed": True, **_cost(cost)}])
 
@@ -311,7 +328,7 @@ class Connection:
         self._send("DELETE", self._path(""))
 
     def trials(self) -> list[dict[str, Any]]:
-        """All trials, each with its ``id``, ``params``, ``value``, ``state`` and ``context``."""
+        """All trials, each with ``id``, ``params``, ``value``, ``state``, ``readings`` and all else that is stored."""
         return list(self._send("GET", self._path("/trials"))["trials"])
 
     def _send_past(self, rows: Sequence[Any]) -> None:
@@ -372,6 +389,41 @@ def _number(value: Any) -> Any:
 
 def _cost(cost: Any) -> dict[str, float]:
     return {} if cost is None else {"cost": checked_cost(_number(cost))}
+
+
+def _told(value: Any, bound: str | None, noise: Any, constraints: Any, readings: Any) -> dict[str, Any]:
+    """Fields of a request with what was measured; those that older servers do not know only where they are needed."""
+    body: dict[str, Any] = {"noise": None if noise is None else checked_noise(_number(noise))}
+    body["constraints"] = constraints and {
+        name: _sent(f"constraint {name!r}", its) for name, its in constraints.items()
+    }
+    more = {name: _sent(repr(name), its) for name, its in (readings or {}).items()}
+    if isinstance(value, Reading):
+        value = {VALUE: value}
+    if isinstance(value, Mapping):
+        named = {name: _sent(repr(name), its) for name, its in value.items()}
+        is_plain = all(its is None or isinstance(its, float) for its in named.values())
+        more = more if is_plain else {**named, **more}
+        body |= {"value": named} if is_plain else {}
+    elif value is not None:
+        body[bound or "value"] = checked_value(_number(value))
+    return body | ({"readings": more} if more else {})
+
+
+def _sent(name: str, given: Any) -> Any:
+    """A number that was measured, as JSON; ValueError if it is bad."""
+    if isinstance(given, Reading):
+        return dump_readings([given])
+    if isinstance(given, list | tuple):
+        return [_sent(name, its) for its in given]
+    try:
+        return None if given is None else checked_value(_number(given))
+    except ValueError:
+        raise ValueError(f"{name} must be a finite number, got {given!r}") from None
+
+
+def _id(trial: Trial | int) -> int:
+    return trial.id if isinstance(trial, Trial) else trial
 
 
 def _params(given: Any) -> dict[str, Any]:

@@ -20,34 +20,37 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from noregret.optimizer import (
     LEVEL,
+    VALUE,
     Estimate,
     Gain,
     Gains,
     Hypervolume,
     JointEstimate,
-    Observation,
+    Measures,
     Optimizer,
+    Reading,
+    Readings,
     StopRule,
-    checked_constraints,
+    Trial,
+    are_same,
+    corrected,
+    withdrawn,
 )
 from noregret.tune.learning.findings import Findings
-from noregret.tune.learning.fronts import findings_of
 from noregret.tune.learning.suggest import replay_of
-from noregret.tune.measuring import Outcome
-from noregret.tune.service.choosers import Chooser, Fitting, Measured, ModelClient, chosen, itself, judged
+from noregret.tune.service.choosers import Chooser, Fitting, ModelClient, chosen, itself, judged
 from noregret.tune.service.models import ServiceStudy
 from noregret.tune.store import trials
 from noregret.tune.store.faults import Unavailable
 from noregret.tune.store.leases import LeaseMonitor
-from noregret.tune.store.records import Record, Suggestion, distributions, fingerprint
+from noregret.tune.store.records import Record, distributions, mark_of, mark_of_1_0
 from noregret.tune.store.storage import Found, Storage
 from noregret.tune.store.trials import Overtaken, TrialTable, check_newest, unless_overtaken
-from noregret.tune.study.importing import ImportedRow
-from noregret.tune.study.results import Report
 from noregret.tune.study.study import Params
 
 Asked = TypeVar("Asked")
 Answered = TypeVar("Answered")
+AnyTrial = TypeVar("AnyTrial", bound=Trial)
 
 
 PORTION = 20
@@ -130,9 +133,9 @@ class Told(NamedTuple):
     """Outcome of a trial of a study; ``record`` is None if the trial has not been read yet."""
 
     study: Found
-    number: int
+    measures: Measures
     record: Record | None
-    outcome: Outcome
+    outcome: Record
 
 
 class Ledger(TrialTable):
@@ -147,15 +150,22 @@ class Ledger(TrialTable):
     """
 
     def __init__(self, storage: Storage, found: Found, study: ServiceStudy) -> None:
-        super().__init__(storage, found.id, found.first)
+        super().__init__(storage, found.id, study.measures, found.first)
         self.found, self.is_deleted, self._name = found, False, study.name
         self.distributions = distributions(study.space)
-        self._constraints = list(study.constraints)
         self.fresh: set[int] = set()
         """Finished trials that no suggestion knew of."""
-        self.told: list[Observation] = []
-        """Answers that suggestions knew of, in the order in which they did."""
-        self._order: set[int] = set()
+        self._order: dict[int, None] = {}
+
+    @property
+    def told(self) -> list[Record]:
+        """Trials with outcomes that suggestions knew of, in the order in which they did."""
+        return self.outcomes(self._order)
+
+    def outcomes(self, numbers: Iterable[int]) -> list[Record]:
+        """Those of these trials that count."""
+        found = map(self.records.__getitem__, numbers)
+        return [record for record in found if record.state != "withdrawn"]
 
     def check(self, connection: Any) -> None:
         """Raise Deleted if the study was deleted, here or by another server."""
@@ -167,57 +177,42 @@ class Ledger(TrialTable):
         """Number of each observation by its fingerprint, whether it was measured here or reported later."""
         known: dict[str, int] = {}
         for record in self.records.values():
-            if record.finished:
-                known.setdefault(record.mark or fingerprint(_past(record)), record.number)
+            if record.is_finished:
+                own = (mark_of(_without_reports(its)) for its in (record, *record.earlier))
+                for mark in [record.mark] if record.mark else own:
+                    known.setdefault(mark, record.number)
         return known
-
-    def answers(self, numbers: Iterable[int]) -> list[Observation]:
-        """The answers of these trials."""
-        return [answer for number in numbers for answer in self.records[number].answers(self._constraints)]
 
     def unknown(self, known: Iterable[int]) -> list[Record]:
         """Trials that are pending for a suggestion that knows of these fresh ones, by number."""
         missing = self.pending.keys() | self.fresh.difference(known)
-        return [self.records[number] for number in sorted(missing)]
+        return self.outcomes(sorted(missing))
 
     def _enter(self, record: Record) -> None:
         super()._enter(record)
-        if record.finished and record.number not in self._order:
+        if record.is_finished and record.number not in self._order:
             self.fresh.add(record.number)
-        for number in record.told:
-            if number not in self._order:
-                self._order.add(number)
-                self.fresh.discard(number)
-                self.told += self.answers([number])
+        self._order |= dict.fromkeys(record.told)
+        self.fresh.difference_update(record.told)
 
 
-def _past(record: Record) -> ImportedRow:
-    """A trial as an observation of the past."""
-    said = record.params, record.value, record.noise, record.constraints
-    more: dict[str, Any] = {"bound": record.bound, "cost": record.cost, "values": record.values}
-    return ImportedRow(*said, context=record.context, **more, fidelity=record.fidelity)
+def _without_reports(trial: AnyTrial) -> AnyTrial:
+    return replace(trial, readings={name: tuple(trial.runs(name)) for name in trial.readings if trial.runs(name)})
 
 
 class Known(NamedTuple):
-    """State of a study: its trials, the number of outcomes, and an optimizer that has them."""
+    """State of a study: its trials, those with outcomes that count, and an optimizer that has them."""
 
     records: list[Record]
-    answers: int
+    outcomes: list[Record]
     has_value: bool
     optimizer: Optimizer
-
-
-class TrialOutcome(NamedTuple):
-    """Outcome of a trial of a study."""
-
-    number: int
-    outcome: Outcome
 
 
 class Refused(ValueError):
     """An outcome that cannot be stored: there is no such trial, or it has another outcome, which stays."""
 
-    def __init__(self, place: int, stands: Outcome | None) -> None:
+    def __init__(self, place: int, stands: Record | None) -> None:
         super().__init__(f"outcome {place} cannot be stored")
         self.place, self.stands = place, stands
 
@@ -241,7 +236,7 @@ class Plan:
 
     request: AskRequest
     running: list[Record]
-    suggestions: list[Suggestion] = field(default_factory=list)
+    suggestions: list[Record] = field(default_factory=list)
 
     @property
     def missing(self) -> int:
@@ -277,12 +272,11 @@ class LiveStudy:
         study: ServiceStudy,
         lease: float,
         pool: Executor,
-        telling: BatchQueue[Told, Outcome | None],
+        telling: BatchQueue[Told, Record | None],
         chooser: Chooser | None,
         fitting: Fitting,
     ) -> None:
-        self.study = study
-        self.constraints = checked_constraints(study.bounds)
+        self.study, self.measures = study, study.measures
         self._storage, self._ledger = storage, Ledger(storage, found, study)
         self._model = ModelClient(replay_of(study), chooser)
         self._leases, self._lock, self._fitting = LeaseMonitor(lease), Lock(), fitting
@@ -316,18 +310,76 @@ class LiveStudy:
         """
         return self._asking.submit(request)
 
-    def tell(self, number: int, outcome: Outcome) -> Future[Outcome | None]:
-        """Store the outcome of a trial; return the first one, which stays; None if there is no such trial."""
-        return self._telling.submit(Told(self.found, number, self._ledger.records.get(number), outcome))
+    def outcome(self, number: int, readings: Readings | None, failure: str = "", fidelity: Any = None) -> Record:
+        """Outcome of a trial with these readings, or of a failure; ValueError if the fidelity is bad.
 
-    def tell_many(self, outcomes: Sequence[TrialOutcome | ImportedRow]) -> list[int]:
+        By default the fidelity is the one that was asked, or that of the last report if the trial was to be stopped.
+        """
+        levels, record = self.study.levels, None
+        if levels is None and fidelity is not None:
+            raise ValueError("the study has no fidelity: leave it out")
+        at = None if levels is None or fidelity is None else levels.checked(fidelity)
+        if levels is not None and not failure:
+            self.records()
+            record = self._ledger.records.get(number)
+        if record is not None and levels is not None:
+            reports = record.reports()
+            was_stopped = record.is_stopped and not record.is_finished
+            at = at or ({levels.name: reports[-1].step} if was_stopped else record.fidelity)
+            readings = {**(readings or {}), VALUE: (*reports, *(readings or {})[VALUE])} if reports else readings
+        is_stopped = record is not None and record.is_stopped
+        state: Any = "failed" if failure else "done"
+        more: dict[str, Any] = {"fidelity": at, "failure": failure, "is_stopped": is_stopped}
+        return Record(number, {}, state=state, readings=readings or {}, **more)
+
+    def tell(self, outcome: Record) -> Future[Record | None]:
+        """Store the outcome of a trial; return the first one, which stays; None if there is no such trial."""
+        return self._telling.submit(Told(self.found, self.measures, self._ledger.records.get(outcome.number), outcome))
+
+    def tell_many(self, outcomes: Sequence[tuple[Record, str]]) -> list[int]:
         """Store outcomes of trials and observations of the past, all or none; return their numbers.
 
-        An observation that is known already, by its fingerprint, is not stored again. Refused if one of them cannot be
-        stored, Overtaken if other servers were faster `ATTEMPTS` times.
+        An observation of the past has a negative number, and an origin, which is any text. One that is known already,
+        by its fingerprint, is not stored again. Refused if one cannot be stored, Overtaken if other servers were faster
+        `ATTEMPTS` times.
         """
         with self._lock:
             return self._storage.patiently(lambda: unless_overtaken(lambda: self._store(outcomes)))
+
+    def correct(self, number: int, readings_of: Callable[[Record], Readings], reason: str) -> Record | None:
+        """Replace the readings of a finished trial by those of a function of it; return it, None if there is none.
+
+        ValueError if it has no outcome yet, or its new readings are bad.
+        """
+
+        def change(old: Record) -> Record:
+            readings = readings_of(old)
+            is_same = old.state == "done" and old.readings == readings
+            return old if is_same else corrected(old, readings, reason)
+
+        return self._changed(number, change)
+
+    def withdraw(self, number: int, reason: str) -> Record | None:
+        """Take a finished trial out of all conclusions; return it, None if there is none. ValueError as `correct`."""
+        return self._changed(number, lambda old: old if old.state == "withdrawn" else withdrawn(old, reason))
+
+    def _changed(self, number: int, change: Callable[[Record], Record]) -> Record | None:
+        def attempt() -> Record | None:
+            self._ledger.refresh()
+            old = self._ledger.records.get(number)
+            if old is None:
+                return None
+            if not old.is_finished:
+                raise ValueError(f"trial {number} has no outcome yet: tell it")
+            new = change(old)
+            if new is not old:
+                with self._storage.transaction() as connection:
+                    self._ledger.check(connection)
+                    self._ledger.correct(connection, {number: new})
+            return new
+
+        with self._lock:
+            return self._storage.patiently(lambda: unless_overtaken(attempt))
 
     def report(self, number: int, fidelity: Params, value: float) -> bool | None:
         """Keep an intermediate value of a pending trial; return True if it is to be stopped, None if there is no trial.
@@ -344,41 +396,25 @@ class LiveStudy:
             record = self._ledger.records.get(number)
             if record is None:
                 return None
-            if record.finished:
+            if record.is_finished:
                 raise ValueError(f"trial {number} has an outcome already")
-            last = {levels.name: record.reports[-1].step if record.reports else -math.inf}
+            reports = record.reports()
+            last = {levels.name: reports[-1].step if reports else -math.inf}
             if record.is_stopped or levels.rung(reached) <= levels.rung(last):
                 return record.is_stopped
-            reports = (*record.reports, Report(reached[levels.name], value))
-            answers = self._ledger.told + self._ledger.answers(sorted(self._ledger.fresh))
-            verdict = partial(judged, (record.params, record.context, record.fidelity), reports)
-            is_stopped = self._model(answers, verdict, settled=len(self._ledger.told))
+            reports = [*reports, Reading(value, step=reached[levels.name])]
+            told = self._ledger.told
+            outcomes = told + self._ledger.outcomes(sorted(self._ledger.fresh))
+            is_stopped = self._model(outcomes, partial(judged, record, reports), settled=len(told))
             new = {**record.holder, "token": token_hex(8)}
-            self._storage.patiently(lambda: self._keep(record, reports, is_stopped, new))
+            record = replace(record, is_stopped=is_stopped)
+            self._storage.patiently(lambda: self._keep(record, reports, new))
             return is_stopped
 
-    def _keep(self, record: Record, reports: Sequence[Report], is_stopped: bool, holder: Mapping[str, Any]) -> None:
+    def _keep(self, record: Record, reports: Sequence[Reading], holder: Mapping[str, Any]) -> None:
         with self._storage.transaction() as connection:
             self._ledger.check(connection)
-            trials.report(connection, record, reports, is_stopped, holder)
-
-    def level(self, number: int, fidelity: Params | None) -> tuple[Mapping[str, Any] | None, bool]:
-        """Fidelity of a trial's value, the given one if there is one, and whether the trial was stopped.
-
-        By default the one that was asked, or that of the last report if the trial was to be stopped.
-        """
-        levels = self.study.levels
-        if levels is None:
-            if fidelity is not None:
-                raise ValueError("the study has no fidelity: leave it out")
-            return None, False
-        self.records()
-        record = self._ledger.records.get(number)
-        if record is None:
-            return None, False
-        was_stopped = record.is_stopped and not record.finished
-        reached = {levels.name: record.reports[-1].step} if was_stopped else record.fidelity
-        return (levels.checked(fidelity) if fidelity is not None else reached), record.is_stopped
+            trials.report(connection, record, reports, holder)
 
     def records(self) -> list[Record]:
         """All trials, by number."""
@@ -426,7 +462,7 @@ class LiveStudy:
     def findings(self) -> Findings:
         """Findings for the page, without the times from ask to answer: they are not durations of commands."""
         known = self._known()
-        return findings_of(self.study, [replace(record, seconds=0.0) for record in known.records], known.optimizer)
+        return Findings(self.study, [replace(record, seconds=None) for record in known.records], known.optimizer)
 
     def look(self) -> None:
         """Read the holders of all trials, so that expired leases are noticed."""
@@ -434,44 +470,43 @@ class LiveStudy:
             self._storage.patiently(self._ledger.refresh)
             self._abandoned()
 
-    def _store(self, outcomes: Sequence[TrialOutcome | ImportedRow]) -> list[int]:
+    def _store(self, outcomes: Sequence[tuple[Record, str]]) -> list[int]:
         self._ledger.refresh()
         numbers: list[int] = []
-        known = self._ledger.marks() if any(isinstance(its, ImportedRow) for its in outcomes) else {}
-        new: dict[str, ImportedRow] = {}
-        for place, its in enumerate(outcomes):
-            if isinstance(its, TrialOutcome):
+        known = self._ledger.marks() if any(its.number < 0 for its, _ in outcomes) else {}
+        new: dict[str, Record] = {}
+        for place, (its, origin) in enumerate(outcomes):
+            if its.number >= 0:
                 if its.number not in self._ledger.records:
                     raise Refused(place, None)
                 numbers.append(its.number)
-            else:
-                mark = fingerprint(its)
-                if mark not in known:
-                    known[mark] = self._ledger.next + len(new)
-                    new[mark] = its
-                numbers.append(known[mark])
-        measured = [(its.number, place, its) for place, its in enumerate(outcomes) if isinstance(its, TrialOutcome)]
+                continue
+            marks = mark_of(its, origin), mark_of_1_0(its, self.measures, origin)
+            if not known.keys() & set(marks):
+                known[marks[0]] = self._ledger.next + len(new)
+                new[marks[0]] = its
+            numbers.append(next(known[mark] for mark in marks if mark in known))
+        measured = [(its.number, place, its) for place, (its, _) in enumerate(outcomes) if its.number >= 0]
         with self._storage.transaction() as connection:
             check_newest(connection, self._ledger.study, self._ledger.newest)
             self._ledger.check(connection)
             for number, place, its in sorted(measured, key=lambda found: found[:2]):  # as single outcomes: no deadlocks
-                stands = _stored(connection, self._ledger.records[number], its.outcome)
-                if stands != its.outcome:
+                stands = _stored(connection, self._ledger.records[number], its, self.measures)
+                if not agree(stands, its):
                     raise Refused(place, stands)
-            trials.add_imported(connection, self._ledger.study, self._ledger.next, new, self._ledger.distributions)
+            first, forms = self._ledger.next, self._ledger.distributions
+            trials.add_imported(connection, self._ledger.study, first, new, forms, self.measures)
         return numbers
 
     def _known(self) -> Known:
         """Present state of the study."""
         with self._lock:
             records, told = self._storage.patiently(self._ledger.refresh), self._ledger.told
-            answers = told + self._ledger.answers(sorted(self._ledger.fresh))
-            latest = self._latest
-            if latest is None or (latest.answers, len(latest.records)) != (len(answers), len(records)):
-                optimizer = self._model(answers, itself, settled=len(told))
-                has_value = any(its.value is not None and its.bound is None for its in answers)
-                latest = self._latest = Known(records, len(answers), has_value, optimizer)
-            return latest
+            outcomes, latest = told + self._ledger.outcomes(sorted(self._ledger.fresh)), self._latest
+            if latest is None or len(latest.records) != len(records) or not are_same(latest.outcomes, outcomes):
+                optimizer = self._model(outcomes, itself, settled=len(told))
+                latest = self._latest = Known(records, outcomes, any(map(self.measures.has_value, outcomes)), optimizer)
+            return latest._replace(records=records)
 
     def _granted(self, requests: Sequence[AskRequest]) -> list[Assignment]:
         keys = [_key(request, place) for place, request in enumerate(requests)]
@@ -517,18 +552,19 @@ class LiveStudy:
         if not any(plan.missing > 0 for plan in plans):
             return
         told, fresh = self._ledger.told, sorted(self._ledger.fresh)
-        fresh, fits = self._fitting.ready(told, fresh, self._ledger.answers(fresh))
-        pending = [(record.params, record.context, record.fidelity) for record in self._ledger.unknown(fresh)]
+        fresh, fits = self._fitting.ready(told, fresh, self._ledger.outcomes(fresh))
+        pending: list[Trial] = [*self._ledger.unknown(fresh)]
         contexts = [plan.request.context for plan in plans for _ in range(plan.missing)]
-        answers, found = told + self._ledger.answers(fresh), list[Measured]()
+        outcomes, found = told + self._ledger.outcomes(fresh), list[Trial]()
         for first in range(0, len(contexts), PORTION):
             some = contexts[first : first + PORTION]
-            found += self._model(answers, partial(chosen, [*pending, *found], some), fits=fits)
-        suggestions = iter(found)
+            found += self._model(outcomes, partial(chosen, [*pending, *found], some), fits=fits)
+        asked = iter(found)
         for plan in plans:
             while plan.missing > 0:
-                params, _, fidelity = next(suggestions)
-                plan.suggestions.append(Suggestion(params, fresh, plan.request.context, fidelity))
+                its = next(asked)
+                more: dict[str, Any] = {"context": plan.request.context, "fidelity": its.fidelity}
+                plan.suggestions.append(Record(-1, its.params, told=tuple(fresh), **more))
                 fresh = []
 
     def _write(self, plans: Sequence[Plan]) -> list[Assignment]:
@@ -540,7 +576,7 @@ class LiveStudy:
             self._ledger.check(connection)
             taken = [(record, plan.request) for plan in plans for record in plan.running]
             for record, request in sorted(taken, key=lambda pair: pair[0].number):  # as outcomes are: no deadlocks
-                if not trials.take(connection, record.id, record.holder, _holder(request)):
+                if not trials.take(connection, record.row, record.holder, _holder(request)):
                     raise Overtaken
             for plan in plans:
                 new = [(next(numbers), suggestion) for suggestion in plan.suggestions]
@@ -551,26 +587,42 @@ class LiveStudy:
         return granted
 
 
-def store_outcomes(connection: Any, answers: Sequence[Told]) -> list[Outcome | None]:
+def store_outcomes(connection: Any, answers: Sequence[Told]) -> list[Record | None]:
     """Store outcomes of any studies; return the ones that are stored, None where there is no such trial."""
     # in one order, so that servers that write the same trials at once do not deadlock
-    order = sorted(range(len(answers)), key=lambda place: (answers[place].study.id, answers[place].number))
-    stands: dict[int, Outcome | None] = {}
+    order = sorted(range(len(answers)), key=lambda place: (answers[place].study.id, answers[place].outcome.number))
+    stands: dict[int, Record | None] = {}
     present: dict[tuple[int, str | None], bool] = {}
     for place in order:
         told = answers[place]
+        number = told.outcome.number
         key = told.study.id, told.study.incarnation
         if key not in present:
             present[key] = told.study.is_in(connection)
-        record = (told.record or trials.find(connection, told.study.id, told.number)) if present[key] else None
-        stands[place] = None if record is None else _stored(connection, record, told.outcome)
+        record = (
+            (told.record or trials.find(connection, told.study.id, number, told.measures)) if present[key] else None
+        )
+        stands[place] = None if record is None else _stored(connection, record, told.outcome, told.measures)
     return [stands[place] for place in range(len(answers))]
 
 
-def _stored(connection: Any, record: Record, outcome: Outcome) -> Outcome | None:
+def _stored(connection: Any, record: Record, outcome: Record, measures: Measures) -> Record | None:
     """Store an outcome unless the trial has one; return the one that is stored, None if the trial was deleted."""
+    if record.is_finished:
+        return record
     seconds = max((datetime.now() - record.started).total_seconds(), 0.0) if record.started else 0.0
-    return trials.tell(connection, record.id, replace(outcome, seconds=seconds))
+    return trials.tell(connection, record.row, replace(outcome, seconds=seconds), measures)
+
+
+def agree(stands: Trial | None, outcome: Trial) -> bool:
+    """Return True if a trial has this outcome, or had it before it was corrected."""
+
+    def is_same(its: Trial) -> bool:
+        is_other = "withdrawn" not in (its.state, outcome.state) and its.state != outcome.state
+        is_at = its.state == "failed" or its.fidelity == outcome.fidelity
+        return its.readings == outcome.readings and is_at and not is_other
+
+    return stands is not None and any(map(is_same, (stands, *stands.earlier)))
 
 
 def _key(request: AskRequest, place: int) -> object:

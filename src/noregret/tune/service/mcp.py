@@ -29,8 +29,8 @@ from noregret.files import write_atomically
 from noregret.formatting import shown
 from noregret.optimizer import LEVEL, checked_confidence, checked_tolerance
 from noregret.terminal import printable
+from noregret.tune import words
 from noregret.tune.learning.findings import finite
-from noregret.tune.page import words
 from noregret.tune.page.page import page
 from noregret.tune.service import answers, models
 from noregret.tune.service.answers import Contradiction, Unknown
@@ -112,7 +112,8 @@ class Tools:
         {"max": 512}} on numbers that come with each value; require ["a <= b"]; context, a space of things that
         are given and not chosen, such as the load; fidelity, {"epochs": {"type": "int", "low": 1, "high": 81,
         "log": true}}, if short runs say something about full ones; drift "auto" if the best params change over
-        time; safe 0.99 to stay within the constraints while searching.
+        time; safe 0.99 to stay within the constraints while searching; possible [0, 1], or [0, null], the least and
+        the largest value there can be.
         """
         is_new = self._studies.create(form).result()
         said = f"Study {form.name!r} {'is created' if is_new else 'exists, as described'}"
@@ -138,7 +139,8 @@ class Tools:
         known; failed true. A study with constraints needs constraints, {"memory": 320}. Optional: noise, the standard
         deviation of the value if you know it; cost, such as seconds, so that cheap trials are preferred; key, any
         text, for another measurement of the same params of your own with the same value; fidelity, if it is not the
-        one that was asked for; context with params, if the study has contexts.
+        one that was asked for; context with params, if the study has contexts; readings, other numbers to keep with
+        the trial, {"energy": {"value": 12, "noise": 0.5}}.
         """
         before = {record.number: record for record in study.records()}
         try:
@@ -147,7 +149,7 @@ class Tools:
             raise BadField(error.place[2:], error) from None  # without the place in a list of one
         except Contradiction as error:
             raise Contradiction(str(error).removeprefix("trials[0]: ")) from None
-        is_known = told.id in before and before[told.id].finished
+        is_known = told.id in before and before[told.id].is_finished
         stored = f"Trial {told.id} has this result already, it counts once" if is_known else f"Stored trial {told.id}"
         context = form.context if form.id is None else before[told.id].context
         verdict = _verdict(study, context, within, LEVEL)
@@ -161,6 +163,23 @@ class Tools:
         """
         ids = [its.id for its in answers.told(study, form).trials]
         return {"summary": f"Stored. {_counts(study)}. Next: ask, or remaining to see whether to stop.", "ids": ids}
+
+    def correct(self, study: LiveStudy, id: int, readings: models.ReadingsForm, because: models.Reason = "") -> Answer:
+        """Replace stored numbers of a trial that turned out to be wrong: {"value": 3.2}. Numbers not named stay.
+
+        Numbers of constraints and other readings have their own names, with several objectives these too. What was
+        stored before stays on record, with the reason in because, and no longer counts.
+        """
+        answers.corrected(study, id, models.CorrectionForm(readings=readings, because=because))
+        return {"summary": f"Trial {id} is corrected. {_counts(study)}.", "id": id}
+
+    def withdraw(self, study: LiveStudy, id: int, because: models.Reason = "") -> Answer:
+        """Take a trial out of all conclusions whose measurement was invalid. It stays on record.
+
+        A bad result is not invalid: leave it in.
+        """
+        answers.withdrawn(study, id, because)
+        return {"summary": f"Trial {id} does not count any more. {_counts(study)}.", "id": id}
 
     def progress(self, study: LiveStudy, id: int, form: models.ReportForm) -> Answer:
         """Give the value that a running trial has reached, at a fidelity such as {"epochs": 3}: may end the run early.
@@ -263,7 +282,8 @@ class Tools:
         """Return how a study was made, its recommended params, and the trials that wait for a result."""
         state = answers.described(study, context)
         waiting = [its for its in answers.trials(study).trials if its.state == "running"]
-        pending = [its.model_dump(exclude={"value", "state"}, exclude_none=True) for its in waiting[:MOST_PENDING]]
+        shown = {"id", "params", "context", "fidelity"}
+        pending = [its.model_dump(include=shown, exclude_none=True) for its in waiting[:MOST_PENDING]]
         said = f"{_counts(study)}. Next: {'tell the pending trials, or ' * bool(pending)}ask."
         said += f" The best is {_in_words(state.best)}." if state.best else ""
         return {"summary": said, **state.model_dump(by_alias=True, exclude_none=True), "pending": pending}
@@ -296,7 +316,7 @@ def _verdict(study: LiveStudy, context: Any, within: float | str, confidence: fl
         return {"summary": said, "stop": False, "remaining": None, "best": None}
     best, form = known[0], answers.estimated(known[0])
     left = best.remaining_in_words() if best.has_gap else "too few values to say what is left to gain"
-    if best.is_likeliest or (best.feasible < confidence and study.constraints):
+    if best.is_likeliest or (best.feasible < confidence and study.study.constraints):
         left = f"the best params meet all constraints with probability {best.feasible:.2g} only"
     said = f"{'Stop' if stop else 'Continue'}: {left}; the aim is {shown(within)} ({100 * confidence:g}%)."
     said += f" Use {_in_words(form)}." if stop else f" {_counts(study)}."
@@ -325,7 +345,7 @@ def _counts(study: LiveStudy) -> str:
     return ", ".join([f"{counts.done} value{'s' * (counts.done != 1)}", *(f"{n} {its}" for n, its in rows if n)])
 
 
-WRITING = ("create_study", "ask", "tell", "tell_many", "progress", "report")
+WRITING = ("create_study", "ask", "tell", "tell_many", "correct", "withdraw", "progress", "report")
 TOOLS = {
     name: ToolAnnotations(
         read_only_hint=name not in WRITING, destructive_hint=False, idempotent_hint=name != "ask", open_world_hint=False
@@ -357,7 +377,8 @@ def _request(method: Any) -> type[Form]:
 def _plain(schema: Any) -> Any:
     """A schema without what takes an agent's attention and says little: titles, limits of length, nulls for absence."""
     if isinstance(schema, list):
-        return [_plain(its) for its in schema]
+        is_number = {"type": "number"} in schema  # then whole numbers need not be named
+        return [_plain(its) for its in schema if not (is_number and its == {"type": "integer"})]
     if not isinstance(schema, Mapping):
         return schema
     plain = {name: _plain(its) for name, its in schema.items() if name not in NEEDLESS}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -22,10 +23,14 @@ from pydantic import (
 
 from noregret.optimizer import (
     LONGEST,
+    VALUE,
+    BadReading,
     Choice,
     Contexts,
     Float,
     Int,
+    Reading,
+    Readings,
     as_space,
     check_apart,
     checked_baseline,
@@ -34,9 +39,11 @@ from noregret.optimizer import (
     checked_contexts,
     checked_drift,
     checked_fidelity,
+    checked_possible,
     checked_safe,
     checked_when,
 )
+from noregret.optimizer import Bound as Side
 from noregret.tune.store.identity import SERVICE
 from noregret.tune.study.parameters import parameter
 from noregret.tune.study.results import LastNumber
@@ -48,6 +55,8 @@ MANY = 1000
 MOST_ASKED = 100
 """Largest number of trials that one request may ask for: choosing them takes a few seconds."""
 
+MOST_ROWS = 10_000
+"""Largest number of rows of a table."""
 MOST_GOALS = 20
 """Largest number of objectives of a study."""
 MOST_CONDITIONS = 50
@@ -55,6 +64,7 @@ MOST_CONDITIONS = 50
 
 Name = Annotated[str, Field(pattern=NAME)]
 Label = Annotated[str, Field(min_length=1, max_length=200)]
+Reason = Annotated[str, Field(max_length=1000)]
 Scalar = bool | int | float | Annotated[str, Field(max_length=1000)]
 Params = dict[Label, Scalar]
 When = Annotated[dict[Label, Scalar | list[Scalar]], Field(max_length=MANY), AfterValidator(checked_when)]
@@ -62,11 +72,16 @@ Goal = Literal["minimize", "maximize"]
 Goals = Annotated[dict[Label, Goal], Field(min_length=2, max_length=MOST_GOALS)]
 Value = float | dict[str, float | None]
 """A value, or one for each of several objectives, null for one that was not measured."""
-KINDS = "(number)", "(object)"
-"""Names of the two kinds of values; errors leave them out."""
+KINDS = "(number)", "(object)", "(list)"
+"""Names of the kinds of values; errors leave them out."""
+
+
+def _kind(given: Any) -> str:
+    return KINDS[1 if isinstance(given, dict | BaseModel) else 2 if isinstance(given, list) else 0]
+
+
 Told = Annotated[
-    Annotated[float, Tag(KINDS[0])] | Annotated[dict[Label, float | None], Tag(KINDS[1])],
-    Discriminator(lambda given: KINDS[isinstance(given, dict)]),
+    Annotated[float, Tag(KINDS[0])] | Annotated[dict[Label, float | None], Tag(KINDS[1])], Discriminator(_kind)
 ]
 """A value of a request: errors are about a number unless it is an object."""
 HalfLife = Annotated[float, Field(ge=1, le=LONGEST)]
@@ -147,6 +162,10 @@ FidelityForm = Annotated[
     dict[Label, Annotated[FloatForm | IntForm, Field(discriminator="type")]], Field(min_length=1, max_length=1)
 ]
 SpaceForm = Annotated[dict[Label, ParameterForm], Field(min_length=1, max_length=MANY)]
+TableForm = Annotated[
+    list[Annotated[Params, Field(min_length=1, max_length=MANY)]], Field(min_length=1, max_length=MOST_ROWS)
+]
+Possible = Annotated[list[float | None], Field(min_length=2, max_length=2)]
 
 
 class Bound(Form):
@@ -162,20 +181,27 @@ class Bound(Form):
         return self
 
 
+OPTIONAL = ("space", "table", "drift", "require", "safe", "goals", "fidelity", "possible")
+"""Fields that are not stored where they are empty: earlier versions have not stored some of them."""
+
+
 class StudyForm(Form):
     """A study: goal, parameters, contexts, constraints and baseline.
 
-    A study with several objectives has ``goals`` in place of ``goal``, which is null then.
+    A study with several objectives has ``goals`` in place of ``goal``, which is null then. A study of the rows of a
+    ``table`` has no ``space``.
     """
 
     name: Name
     goal: Goal | None = "minimize"
-    space: Annotated[SpaceForm, Field(description="Parameters by name")]
+    space: Annotated[SpaceForm | None, Field(description="Parameters by name")] = None
+    table: Annotated[TableForm | None, Field(description="Rows to choose from, in place of space")] = None
     context: Annotated[SpaceForm | None, Field(description="What is given, not chosen: each ask names its values")] = (
         None
     )
     constraints: Annotated[
-        dict[Label, Bound], Field(max_length=MANY, description="Limits on further numbers that are measured, by name")
+        dict[Label, Bound],
+        Field(max_length=MANY, description="Limits on further numbers that are measured, by name"),
     ] = {}
     require: Annotated[
         list[Label],
@@ -197,6 +223,10 @@ class StudyForm(Form):
     fidelity: Annotated[
         FidelityForm | None, Field(description="A parameter that makes trials cheaper and less exact where it is low")
     ] = None
+    possible: Annotated[
+        Possible | dict[Label, Possible] | None,
+        Field(description="Least and largest value there can be, by objective if there are several; null for no end"),
+    ] = None
 
     def study(self, storage: str) -> ServiceStudy:
         """The study, in the storage with this URL."""
@@ -204,7 +234,7 @@ class StudyForm(Form):
         return ServiceStudy(
             path=Path(self.name),
             command=(),
-            space=_parameters(self.space),
+            space=self._options(),
             name=self.name,
             goal=self.goal or "minimize",
             storage=storage,
@@ -216,10 +246,11 @@ class StudyForm(Form):
             require=tuple(self.require),
             description=self.model_dump(
                 mode="json",
-                exclude={name for name in ("drift", "require", "safe", "goals", "fidelity") if not getattr(self, name)},
+                exclude={name for name in OPTIONAL if not getattr(self, name)},
             ),
             context=None if self.context is None else _parameters(self.context),
             drift=self.drift,
+            ranges=self.possible,
             confirm=0,
             objectives={name: Objective(goal, LastNumber()) for name, goal in (self.goals or {}).items()},
             fidelity=None if self.fidelity is None else {name: its.parameter() for name, its in self.fidelity.items()},  # type: ignore[misc]
@@ -238,17 +269,23 @@ class StudyForm(Form):
     def _is_sought(self) -> StudyForm:
         if self.goal is None and self.goals is None:
             raise ValueError('must have a goal, "minimize" or "maximize", or goals for several objectives')
+        if (self.space is None) == (self.table is None):
+            raise ValueError("must have a space, or a table of rows to choose from, and not both")
         return self
+
+    def _options(self) -> dict[str, Float | Int | Choice] | list[dict[str, Any]]:
+        """Parameters by name, or the rows of the table."""
+        return _parameters(self.space) if self.table is None else [dict(row) for row in self.table]
 
     def checked(self) -> StudyForm:
         """The study as an Optimizer takes it; BadField, with the first field at fault, if it takes none such.
 
         This may take a second, so it is no part of reading a request.
         """
-        parameters, baseline = _parameters(self.space), self.baseline
-        context = {} if self.context is None else _parameters(self.context)
-        with field_of("space"):
-            space = as_space(parameters)
+        options, baseline = self._options(), self.baseline
+        context = _parameters(self.context)
+        with field_of("space" if self.table is None else "table"):
+            space = as_space(options)
         with field_of("context"):
             if self.context is not None:
                 as_space(context)
@@ -256,21 +293,23 @@ class StudyForm(Form):
             if len(self.require) > MOST_CONDITIONS:
                 advice = "join some with 'and', or compute one parameter from others"
                 raise ValueError(f"must be at most {MOST_CONDITIONS} conditions, got {len(self.require)}: {advice}")
-            space = as_space(parameters, self.require) if self.require else space
+            space = as_space(options, self.require) if self.require else space
         with field_of("baseline"):
             baseline = None if baseline is None else dict(checked_baseline(space, baseline))
         with field_of("safe"):
             bounds = checked_constraints(dict.fromkeys(self.constraints, ("<=", 0.0)))
             checked_safe(self.safe, bounds, baseline, self.drift)
+        with field_of("possible"):
+            checked_possible(self.possible, self.goals)
         with field_of("fidelity" if self.fidelity else "safe"):
             check_apart(fidelity=self.fidelity, drift=self.drift, goals=self.goals, safe=self.safe)
             if self.fidelity is not None:
-                checked_fidelity(_parameters(self.fidelity), [*self.space, *context])
+                checked_fidelity(_parameters(self.fidelity), [*space.names, *context])
         return self.model_copy(update={"baseline": baseline})
 
 
-def _parameters(space: dict[str, Any]) -> dict[str, Float | Int | Choice]:
-    return {name: form.parameter() for name, form in space.items()}
+def _parameters(space: Mapping[str, Any] | None) -> dict[str, Float | Int | Choice]:
+    return {name: form.parameter() for name, form in (space or {}).items()}
 
 
 @dataclass(frozen=True)
@@ -309,12 +348,31 @@ class AskForm(Form):
     ] = None
 
 
-class ValueForm(Form):
-    """A value, or a bound beyond which it lies, such as the time after which a run was stopped.
+class ReadingForm(Form):
+    """A number with its standard deviation if that is known, or a ``bound`` that it is beyond."""
 
-    With several objectives the ``value`` is an object with a number for each. Questions weigh improvement by the
-    ``cost`` that is expected, if costs are sent.
-    """
+    value: float
+    noise: Annotated[float, Field(gt=0)] | None = None
+    bound: Side | None = None
+
+    def reading(self) -> Reading:
+        """The same for the Optimizer."""
+        return Reading(self.value, noise=self.noise, bound=self.bound)
+
+
+Run = Annotated[Annotated[float, Tag(KINDS[0])] | Annotated[ReadingForm, Tag(KINDS[1])], Discriminator(_kind)]
+Runs = Annotated[
+    Annotated[float | None, Tag(KINDS[0])]
+    | Annotated[ReadingForm, Tag(KINDS[1])]
+    | Annotated[list[Run], Field(min_length=1, max_length=MANY), Tag(KINDS[2])],
+    Discriminator(_kind),
+]
+ReadingsForm = Annotated[dict[Label, Runs], Field(max_length=MANY)]
+"""Readings by name: a number, an object, a list of them of several runs, or null for what was not measured."""
+
+
+class MeasuredForm(Form):
+    """Measurements of a trial."""
 
     value: Told | None = None
     at_least: float | None = None
@@ -329,13 +387,95 @@ class ValueForm(Form):
     cost: Annotated[
         Annotated[float, Field(gt=0)] | None, Field(description="Cost of the trial, in any unit: such as its seconds")
     ] = None
+    readings: Annotated[
+        ReadingsForm | None,
+        Field(description="More numbers by name: a number, an object with its noise, or a list of several runs"),
+    ] = None
+
+    def number(self) -> tuple[Any, Side | None]:
+        """The value or the bound, and the direction of the bound; ValueError if there are several."""
+        return checked_bound(self.value, self.at_least, self.at_most)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is neither a value nor a reading."""
+        return self.number()[0] is None and not self.readings
+
+    def told(self, tell: Callable[..., Readings]) -> Readings:
+        """Readings of all runs, each by a function that takes a value, noise, constraints, cost and bound.
+
+        BadField, with the field at fault, if they are bad.
+        """
+        value, bound = self.number()
+        try:
+            if self.readings is None:
+                return tell(value, self.noise, self.constraints, self.cost, bound)
+            named = self._named(value, bound)
+            runs = max(len(each) for each in named.values())
+            found: dict[str, tuple[Reading, ...]] = {}
+            for run in range(runs):
+                row = {name: each[min(run, len(each) - 1)] for name, each in named.items()}
+                for name, its in tell(row, None, self.constraints, self.cost, None).items():
+                    if run < len(named.get(name, ("once",))):
+                        found[name] = (*found.get(name, ()), *(each for each in its if run == 0 or each.step is None))
+            return found
+        except BadReading as error:
+            raise BadField(self._place(error.place), error) from None
+
+    def _named(self, value: Any, bound: Side | None) -> dict[str, Sequence[Any]]:
+        """Readings of each run by name; BadReading if one is given twice."""
+        first = value if isinstance(value, dict) else {}
+        if value is not None and not isinstance(value, dict):
+            first = {VALUE: Reading(value, noise=self.noise, bound=bound)}
+        elif self.noise is not None:
+            raise BadReading("noise is for one number: give it with its number, in readings", "noise")
+        twice = next((name for name in first if name in (self.readings or {})), None)
+        if twice is not None:
+            raise BadReading(f"{twice!r} must be given once, got it twice", VALUE, twice)
+        named: dict[str, Sequence[Any]] = {name: (its,) for name, its in first.items()}
+        for name, its in (self.readings or {}).items():
+            runs = its if isinstance(its, list) else [its]
+            named[name] = [run.reading() if isinstance(run, ReadingForm) else run for run in runs]
+        return named
+
+    def _place(self, place: Place) -> Place:
+        """The field of a bad reading."""
+        if place[0] == "constraints":
+            return place[:1]
+        if place[-1] in (self.readings or {}):
+            return "readings", place[-1]
+        return ("readings", *place[1:]) if place[0] == VALUE and self.value is None and self.readings else place
+
+
+class ValueForm(MeasuredForm):
+    """A value, or a bound beyond which it lies, such as the time after which a run was stopped.
+
+    With several objectives the ``value`` is an object with a number for each. Questions weigh improvement by the
+    ``cost`` that is expected, if costs are sent. ``readings`` are further numbers, or the same ones with their noise:
+    names that the study does not know are stored and listed, and are no part of any decision.
+    """
+
     fidelity: Annotated[
         Params | None, Field(description="Where the value was measured; by default as the trial says")
     ] = None
 
-    def number(self) -> tuple[float | None, Literal["at_least", "at_most"] | None]:
-        """The value or the bound, and the direction of the bound; ValueError if there are several."""
-        return checked_bound(self.value, self.at_least, self.at_most)
+
+BECAUSE: Any = Field(validation_alias=AliasChoices("because", "reason"), description="Reason, which is kept")
+
+
+class CorrectionForm(MeasuredForm):
+    """Numbers that take the place of those that were stored of a trial, and the reason.
+
+    Numbers that are not named stay as they are; null takes one back.
+    """
+
+    because: Annotated[Reason, BECAUSE] = ""
+
+
+class WithdrawalForm(Form):
+    """Reason why a trial does not count."""
+
+    because: Annotated[Reason, BECAUSE] = ""
 
 
 class ReportForm(Form):
@@ -377,7 +517,7 @@ class OutcomeForm(ValueForm):
     def _is_one(self) -> OutcomeForm:
         if (self.id is None) == (self.params is None):
             raise ValueError("must have the id of a trial, or params that were measured in the past, and not both")
-        if (self.number()[0] is None) != self.failed:
+        if self.is_empty != self.failed:
             raise ValueError('must have a value, or "failed": true, and not both; at_least or at_most count as a value')
         if self.failed and (self.noise is not None or self.constraints is not None):
             raise ValueError("noise and constraints are of a value: leave them out with failed")
@@ -393,9 +533,10 @@ class OutcomesForm(Form):
 
 
 class FailForm(Form):
-    """Cost of a failed trial, if it is known."""
+    """Cost of a failed trial, and the reason of the failure, if they are known."""
 
     cost: Annotated[float, Field(gt=0)] | None = None
+    reason: Reason = ""
 
 
 class TrialForm(BaseModel):
@@ -412,13 +553,18 @@ class AskedForm(BaseModel):
     trials: list[TrialForm]
 
 
+Stored = dict[str, dict[str, Any] | list[dict[str, Any]]]
+"""Readings by name: an object with value, noise, bound and step, or a list of several."""
+
+
 class TrialState(BaseModel):
-    """State of a trial; with a ``bound``, the value is at least or at most ``value``."""
+    """State of a trial and its readings; with a ``bound``, the value is at least or at most ``value``."""
 
     id: int
     state: Literal["done", "failed"]
     value: Value | None
-    bound: Literal["at_least", "at_most"] | None = None
+    readings: Stored
+    bound: Side | None = None
 
 
 class TrialStates(BaseModel):
@@ -428,7 +574,7 @@ class TrialStates(BaseModel):
 
 
 class StateCounts(BaseModel):
-    """Number of trials by state."""
+    """Number of trials by state; those that were withdrawn count as failed, in the list as they were stored."""
 
     running: int = 0
     done: int = 0
@@ -457,15 +603,31 @@ class StudiesForm(BaseModel):
 
 
 class RecordForm(TrialForm):
-    """A trial with its outcome: its state is ``running``, ``done`` or ``failed``.
+    """A trial with all that is stored of it.
 
-    With a ``bound``, the value is at least or at most ``value``.
+    With a ``bound``, the value is at least or at most ``value``. The ``readings`` have every number by its name, and
+    ``earlier`` has the trial before each correction.
     """
 
     value: Value | None
-    state: Literal["running", "done", "failed"]
+    state: Literal["running", "done", "failed", "withdrawn"]
     context: dict[str, Any] | None
-    bound: Literal["at_least", "at_most"] | None = None
+    bound: Side | None = None
+    trial: int
+    failed: bool
+    readings: Stored
+    values: dict[str, float | None] | None = None
+    noise: float | None = None
+    constraints: dict[str, float] | None = None
+    cost: float | None = None
+    runs: list[float] | None = None
+    stopped: bool | None = None
+    failure: str | None = None
+    reason: str | None = None
+    started: str | None = None
+    ended: str | None = None
+    seconds: float | None = None
+    earlier: list[dict[str, Any]] | None = None
 
 
 class RecordsForm(BaseModel):

@@ -9,13 +9,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import cycle
 from threading import Event, Lock, Thread
 
-from noregret.tune.measuring import Outcome
+from noregret.optimizer import State
 from noregret.tune.service.choosers import Chooser, Fitting
 from noregret.tune.service.live import BatchQueue, LiveStudy, NoStudy, Told, store_outcomes
 from noregret.tune.service.models import ServiceStudy, StudyForm
 from noregret.tune.store.faults import OPENING_SECONDS, TROUBLE, Unavailable, explained
 from noregret.tune.store.identity import SERVICE
-from noregret.tune.store.records import State
+from noregret.tune.store.records import Record
 from noregret.tune.store.storage import BACKUP_SECONDS, Found, Listed, Storage
 from noregret.tune.study.study import StudyError
 
@@ -161,10 +161,10 @@ class Studies:
             self._storage, found, study, self._lease, self._askers, self._telling, next(self._choosers), fitting
         )
 
-    def _told(self, answers: Sequence[Told]) -> list[Outcome | None]:
+    def _told(self, answers: Sequence[Told]) -> list[Record | None]:
         """Store outcomes, of any studies, in one transaction; return the ones that are stored."""
 
-        def store() -> list[Outcome | None]:
+        def store() -> list[Record | None]:
             with self._storage.transaction() as connection:
                 return store_outcomes(connection, answers)
 

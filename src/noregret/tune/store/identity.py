@@ -18,7 +18,7 @@ from typing import Any
 from noregret.tune.study.parameters import in_words, read_form
 from noregret.tune.study.study import PLACEHOLDER, Params, Study, StudyError, text, without_password
 
-FORMAT = 3
+FORMAT = 4
 """Version of the stored form; a larger number is a later form, which this version cannot read."""
 FORM, SELF, MADE_BY = "noregret:format", "noregret:study", "noregret:version"
 INCARNATION = "noregret:incarnation"

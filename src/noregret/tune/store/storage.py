@@ -13,13 +13,14 @@ from typing import Any, NamedTuple, TypeVar
 import optuna
 import sqlalchemy
 
+from noregret.optimizer import State
 from noregret.tune.store.checksums import broken_seals
 from noregret.tune.store.databases.copies import record_deletion
 from noregret.tune.store.databases.database import database_at
 from noregret.tune.store.databases.sqlite import SQLite
 from noregret.tune.store.faults import OPENING_SECONDS, PATIENCE_SECONDS, patiently, unreadable
 from noregret.tune.store.identity import FIRST, FORM, FORMAT, INCARNATION, SELF, form_of, needed_form
-from noregret.tune.store.records import STATES, State
+from noregret.tune.store.records import STATES
 from noregret.tune.study.study import NotYet, Study, StudyError, without_password
 
 BACKUP_SECONDS = 60.0

@@ -18,15 +18,15 @@ A study is an Optuna study, and Optuna's tools can read it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from secrets import token_hex
 from threading import Event
 from typing import Any, Literal, Self, TypeVar
 
-from noregret.tune.measuring import Outcome
+from noregret.optimizer import Trial, corrected, withdrawn
 from noregret.tune.store import trials
 from noregret.tune.store.databases.database import restoring_command
 from noregret.tune.store.faults import OPENING_SECONDS, PATIENCE_SECONDS, TROUBLE, explained, is_damage, unreadable
@@ -41,10 +41,10 @@ from noregret.tune.store.identity import (
     restarted,
 )
 from noregret.tune.store.leases import LeaseMonitor, gone, holder
-from noregret.tune.store.records import Record, Suggestion, distributions, fingerprint
+from noregret.tune.store.records import Claim, Record, distributions, mark_of, mark_of_1_0
 from noregret.tune.store.storage import BACKUP_SECONDS, Found, Storage
 from noregret.tune.store.trials import Overtaken, TrialTable, check_newest, unless_overtaken
-from noregret.tune.study.importing import ImportedRow, origin
+from noregret.tune.study.exchange import origin
 from noregret.tune.study.study import Params, Stop, Study, StudyError
 
 NONSENSE = (ValueError, LookupError, TypeError, AttributeError, AssertionError)
@@ -55,18 +55,10 @@ ADDED, STOPPED = "noregret:added", "noregret:stopped"
 LOG = logging.getLogger("noregret")
 T = TypeVar("T")
 
-Suggest = Callable[[Sequence[Record]], Suggestion | None]
-"""Function from all records to the next suggestion, None if the study's stopping rule holds."""
+Suggest = Callable[[Sequence[Record]], Record | None]
+"""Function from all records to the next one, whose number is not looked at; None if the stopping rule holds."""
 Reason = Literal["within", "budget"]
 """Reason why a study has ended: its stopping rule, or its budget."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A trial to run, or None if there is none now; ``over`` if there will be none."""
-
-    trial: Record | None
-    over: bool = False
 
 
 class Store:
@@ -122,7 +114,7 @@ class Store:
         with self._reading():
             self._id = self._storage.study_id(self.study)
         self._storage.check_seals(str(self._id))
-        self._table = TrialTable(self._storage, self._id)
+        self._table = TrialTable(self._storage, self._id, self.study.measures)
         attributes = self._attributes()
         with self._reading():
             self._added: Params = dict(attributes.get(ADDED, {}))
@@ -155,7 +147,8 @@ class Store:
         """Return True if there are trials, none with a result or from elsewhere, and no process runs one of them."""
         everything = self._all()
         return bool(everything) and all(
-            not its.imported and (its.state in ("failed", "waiting") or (its.state == "running" and gone(its.holder)))
+            not its.is_imported
+            and (its.state in ("failed", "waiting") or (its.state == "running" and gone(its.holder)))
             for its in everything
         )
 
@@ -179,7 +172,7 @@ class Store:
 
     def unused(self) -> int:
         """Number of stored results outside the study's present space."""
-        return self._patiently(lambda: sum(its.finished and self._setting(its) is None for its in self._all()))
+        return self._patiently(lambda: sum(its.is_finished and self._setting(its) is None for its in self._all()))
 
     def stopped(self) -> Reason | None:
         """Reason why the study has ended; None if it has not."""
@@ -197,22 +190,52 @@ class Store:
             if is_damage(error):
                 raise explained(error, self.where) from error
 
-    def add(self, rows: Iterable[ImportedRow]) -> int:
-        """Store observations that were made elsewhere, all or none; return the number of new ones."""
-        given = {fingerprint(row): row for row in rows}
+    def add(self, rows: Iterable[tuple[Trial, str]]) -> int:
+        """Store observations that were made elsewhere, with their origins, all or none; return how many are new."""
+        given = {mark_of(row, its): (row, its) for row, its in rows}
         return unless_overtaken(lambda: self._patiently(lambda: self._imported(given)))
+
+    def correct(self, number: int, value: Any, reason: str = "") -> Record:
+        """Replace readings of a finished trial, as `Optimizer.correct` does; the trial as it is then.
+
+        Its earlier readings stay stored, with the reason. StudyError if there is no such trial, or the value is bad.
+        """
+
+        def change(old: Record) -> Record:
+            return corrected(old, self.study.measures.corrected(old, value), reason)
+
+        return self._changed(number, change)
+
+    def withdraw(self, number: int, reason: str = "") -> Record:
+        """Take a finished trial out of all conclusions, and return it; it stays stored, with the reason."""
+        return self._changed(number, lambda old: withdrawn(old, reason))
+
+    def _changed(self, number: int, change: Callable[[Record], Record]) -> Record:
+        def attempt() -> Record:
+            old = next((record for record in self._usable(self._all()) if record.number == number), None)
+            if old is None or not old.is_finished:
+                raise StudyError(f"trial {number} {'does not exist' if old is None else 'has no outcome yet'}")
+            try:
+                new = change(old)
+            except ValueError as error:
+                raise StudyError(f"trial {number}: {error}") from None
+            with self._storage.transaction() as connection:
+                self._table.correct(connection, {number: new})
+            return new
+
+        return unless_overtaken(lambda: self._patiently(attempt))
 
     def claim(self, suggest: Suggest) -> Claim:
         """Claim a trial to run: one that was given back, else a new one if budget and stopping rule allow."""
         return unless_overtaken(lambda: self._patiently(lambda: self._claimed(suggest)))
 
-    def tell(self, number: int, outcome: Outcome) -> bool:
+    def tell(self, outcome: Record) -> bool:
         """Store the outcome of a trial; False if it has another outcome, which then stays."""
         try:
-            stands = self._patiently(lambda: self._told(number, outcome))
-            return (stands.value, dict(stands.values)) == (outcome.value, dict(outcome.values))
+            stands = self._patiently(lambda: self._told(outcome))
+            return self.study.measures.values(stands) == self.study.measures.values(outcome)
         finally:
-            self._held.pop(number, None)
+            self._held.pop(outcome.number, None)
 
     def give_back(self, number: int) -> None:
         """Release a trial at once, rather than after the lease, if it is ours."""
@@ -233,13 +256,13 @@ class Store:
             for record in abandoned:
                 LOG.info("trial %d: its worker is gone, so it is waiting again", record.number)
             if abandoned:
-                self._release([(record.id, record.holder) for record in abandoned])
+                self._release([(record.row, record.holder) for record in abandoned])
             everything = self._all()
             records = self._usable(everything)
             waiting = next((found for found in records if found.state == "waiting"), None)
             reason = self._reason(everything, records)
             if reason == "within" or (reason and waiting is None):
-                return Claim(None, over=reason == "within" or all(found.finished for found in records))
+                return Claim(None, over=reason == "within" or all(found.is_finished for found in records))
             suggestion = None if waiting else suggest(records)
             if waiting is None and suggestion is None:
                 self._end("within", len(everything))
@@ -249,26 +272,26 @@ class Store:
                 check_newest(connection, self._id, number - 1)
                 if waiting is not None:
                     claimed = waiting
-                    if not trials.take(connection, waiting.id, waiting.holder, holder(token)):
+                    if not trials.take(connection, waiting.row, waiting.holder, holder(token)):
                         raise Overtaken  # its former worker has finished it after all
                 else:
                     assert suggestion is not None
-                    trial = trials.add(connection, self._id, number, suggestion, holder(token), self._distributions)
-                    told, fidelity = tuple(suggestion.told), suggestion.fidelity
-                    claimed = Record(number, suggestion.params, "running", told=told, id=trial, fidelity=fidelity)
-        self._held[claimed.number] = claimed.id, token
+                    row = trials.add(connection, self._id, number, suggestion, holder(token), self._distributions)
+                    claimed = replace(suggestion, id=number, row=row)
+        self._held[claimed.number] = claimed.row, token
         return Claim(replace(claimed, state="running", started=datetime.now()))
 
-    def _told(self, number: int, outcome: Outcome) -> Outcome:
+    def _told(self, outcome: Record) -> Record:
+        number, measures = outcome.number, self.study.measures
         with self._storage.transaction() as connection:
             if number in self._held:
-                trial = self._held[number][0]
+                row = self._held[number][0]
             else:
-                found = trials.find(connection, self._id, number)
-                if found is None:
+                stored = trials.find(connection, self._id, number, measures)
+                if stored is None:
                     raise KeyError(f"there is no trial {number}")
-                trial = found.id
-            stands = trials.tell(connection, trial, outcome)
+                row = stored.row
+            stands = trials.tell(connection, row, outcome, measures)
         if stands is None:
             raise KeyError(f"there is no trial {number}")
         return stands
@@ -302,7 +325,7 @@ class Store:
             still_holds = end.get("by") == "budget" or (rule and end.get("rule") == _rule(rule))
             if still_holds and end["trials"] == len(everything):
                 return "within" if end["by"] == "within" else "budget"
-        measured = [record for record in records if not record.imported]
+        measured = [record for record in records if not record.is_imported]
         return "budget" if rounds and len(measured) >= rounds else None
 
     def _end(self, by: Reason, count: int) -> None:
@@ -311,37 +334,28 @@ class Store:
         end = {"by": by, "trials": count, "rule": rule and _rule(rule)}
         self._storage.set_attributes(self._id, {STOPPED: end})
 
-    def _imported(self, given: dict[str, ImportedRow]) -> int:
+    def _imported(self, given: Mapping[str, tuple[Trial, str]]) -> int:
+        measures = self.study.measures
         with self.where.lock(self.study.name, self.stop):
             everything = self._all()
-            known = self._fingerprints(everything)
-            new = {its: row for its, row in given.items() if its not in known}
+            known = self._marks(everything)
+            old = {mark: mark_of_1_0(row, measures, its) for mark, (row, its) in given.items()}
+            new = {mark: row for mark, (row, _) in given.items() if not known.intersection((mark, old[mark]))}
             if new:
                 with self._storage.transaction() as connection:
                     check_newest(connection, self._id, len(everything) - 1)
-                    trials.add_imported(connection, self._id, len(everything), new, self._distributions)
+                    trials.add_imported(connection, self._id, len(everything), new, self._distributions, measures)
+                    numbered = enumerate(new.values(), len(everything))
+                    changed = {number: row for number, row in numbered if row.state == "withdrawn" or row.earlier}
+                    if changed:
+                        self._table.correct(connection, changed)
         return len(new)
 
-    def _fingerprints(self, everything: Sequence[Record]) -> set[str]:
+    def _marks(self, everything: Sequence[Record]) -> set[str]:
         """Fingerprints of all known observations, so that importing an export adds nothing."""
-        here = {
-            fingerprint(
-                ImportedRow(
-                    found.params,
-                    found.value,
-                    found.noise,
-                    found.constraints,
-                    its,
-                    bound=found.bound,
-                    fidelity=found.fidelity,
-                    values=found.values,
-                )
-            )
-            for found in self._usable(everything)
-            for its in ("", origin(found.number, found.started_text))
-            if found.value is not None
-        }
-        return here | {found.mark for found in everything if found.imported}
+        done = [record for record in self._usable(everything) if record.is_finished]
+        here = {mark_of(its, of) for its in done for of in ("", origin(its.number, its.started))}
+        return here | {record.mark for record in everything if record.is_imported}
 
     def _all(self) -> list[Record]:
         """All trials, those outside the study's present space and those of other programs included."""

@@ -18,8 +18,10 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
+from hashlib import sha256
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -31,8 +33,7 @@ from optuna.distributions import (
     json_to_distribution,
 )
 
-from noregret.optimizer import identity
-from noregret.tune.measuring import Outcome
+from noregret.optimizer import Measures, Reading, Trial, dump, dump_readings, identity, load, load_readings
 from noregret.tune.store.checksums import SUM, digest, seal
 from noregret.tune.store.leases import HOLDER
 from noregret.tune.store.records import (
@@ -44,12 +45,10 @@ from noregret.tune.store.records import (
     STATES,
     TOLD,
     Record,
-    Suggestion,
     run_attribute,
+    stored_readings,
 )
 from noregret.tune.store.storage import Storage
-from noregret.tune.study.importing import ImportedRow
-from noregret.tune.study.results import Report, first_measured
 from noregret.tune.study.study import Params, StudyError
 
 T = TypeVar("T")
@@ -95,6 +94,17 @@ RUNNING = sqlalchemy.text(
     "UPDATE trials SET datetime_start = CASE WHEN state = 'WAITING' THEN :now ELSE datetime_start END, "
     "state = 'RUNNING' WHERE trial_id = :trial AND state IN ('RUNNING', 'WAITING')"
 )
+CORRECTED = "noregret:corrections"
+"""Attribute of a study with what was corrected, by trial: the rows of finished trials never change."""
+CORRECTIONS = sqlalchemy.text(
+    f"SELECT value_json FROM study_user_attributes WHERE study_id = :study AND key = '{CORRECTED}'"
+)
+SWAP_CORRECTIONS = sqlalchemy.text(
+    f"INSERT INTO study_user_attributes (study_id, key, value_json) VALUES (:study, '{CORRECTED}', :new) "
+    "ON CONFLICT (study_id, key) DO UPDATE SET value_json = excluded.value_json "
+    "WHERE study_user_attributes.value_json = :old RETURNING study_id"
+)
+"""Stores the corrections of a study if the stored ones are still the old ones."""
 WAITING = sqlalchemy.text("UPDATE trials SET state = 'WAITING' WHERE trial_id = :trial AND state = 'RUNNING'")
 FINISH = {
     state: sqlalchemy.text(
@@ -143,11 +153,11 @@ def add(
     connection: Any,
     study: int,
     number: int,
-    suggestion: Suggestion,
+    suggestion: Record,
     holder: Mapping[str, Any],
     distributions: Distributions,
 ) -> int:
-    """Store a new trial, running, after `check_newest`; return its id."""
+    """Store a new trial, running, after `check_newest`; return its id. Its own number is not looked at."""
     trial = int(connection.execute(TRIAL, {"study": study, "number": number, "now": str(datetime.now())}).scalar())
     params = [{"trial": trial, **row} for row in _params(suggestion.params, distributions)]
     connection.execute(PARAM, params)
@@ -179,28 +189,26 @@ def release(connection: Any, trial: int, old: Mapping[str, Any]) -> bool:
     return renew(connection, trial, old, {}) and bool(connection.execute(WAITING, {"trial": trial}).rowcount)
 
 
-def report(
-    connection: Any, record: Record, reports: Sequence[Report], is_stopped: bool, holder: Mapping[str, Any]
-) -> None:
+def report(connection: Any, record: Record, reports: Sequence[Reading], holder: Mapping[str, Any]) -> None:
     """Store the intermediate results of a pending trial, and a sign of its holder."""
-    kept = {"reports": [list(each) for each in reports], "stopped": is_stopped}
-    connection.execute(ATTRIBUTE, _attribute(record.id, REPORTS, kept))
-    renew(connection, record.id, record.holder, holder)
+    kept = {"reports": [[each.step, each.value] for each in reports], "stopped": record.is_stopped}
+    connection.execute(ATTRIBUTE, _attribute(record.row, REPORTS, kept))
+    renew(connection, record.row, record.holder, holder)
 
 
-def tell(connection: Any, trial: int, outcome: Outcome) -> Outcome | None:
+def tell(connection: Any, trial: int, outcome: Record, measures: Measures) -> Record | None:
     """Store an outcome unless the trial has one; return the one that is stored, None if the trial was deleted."""
-    if finish(connection, trial, outcome):
+    if finish(connection, trial, outcome, measures):
         return outcome
-    return next((stored.outcome for stored in _read(connection, f"trial_id = {trial}")), None)
+    return next(iter(_read(connection, f"trial_id = {trial}", measures)), None)
 
 
-def finish(connection: Any, trial: int, outcome: Outcome) -> bool:
+def finish(connection: Any, trial: int, outcome: Record, measures: Measures) -> bool:
     """Store the outcome of a trial; False, and no change, if it has one."""
-    state = "FAIL" if outcome.value is None else "COMPLETE"
+    state = "FAIL" if outcome.state == "failed" else "COMPLETE"
     if not connection.execute(FINISH[state], {"trial": trial, "now": str(datetime.now())}).rowcount:
         return False
-    values = _values(outcome)
+    values = _values(outcome, measures)
     if values:
         connection.execute(VALUE, _value_rows(connection, trial, values))
     connection.execute(ATTRIBUTE, _attribute(trial, RUN, run_attribute(outcome)))
@@ -209,19 +217,23 @@ def finish(connection: Any, trial: int, outcome: Outcome) -> bool:
 
 
 def add_imported(
-    connection: Any, study: int, first: int, rows: Mapping[str, ImportedRow], distributions: Distributions
+    connection: Any,
+    study: int,
+    first: int,
+    rows: Mapping[str, Trial],
+    distributions: Distributions,
+    measures: Measures,
 ) -> None:
     """Add imported trials, by their fingerprints, numbered from ``first`` on, after `check_newest`."""
     now = str(datetime.now())
     params, values, attributes = [], [], []
     for number, (mark, row) in enumerate(rows.items(), first):
-        state = "FAIL" if row.value is None else "COMPLETE"
+        state = "FAIL" if measures.first_value(row) is None else "COMPLETE"
         trial = connection.execute(IMPORTED_TRIAL[state], {"study": study, "number": number, "now": now}).scalar()
         its_params = _params(row.params, distributions)
-        more: dict[str, Any] = {"constraints": row.constraints, "bound": row.bound, "cost": row.cost}
-        outcome = Outcome(row.value, row.failure, **more, fidelity=row.fidelity, values=row.values)
-        its_values, run = _values(outcome), run_attribute(outcome)
-        its_attributes: dict[str, Any] = {TOLD: [], IMPORTED: {"row": mark, "noise": row.noise}, RUN: run}
+        its_values, run = _values(row, measures), run_attribute(row)
+        elsewhere = {"row": mark, "seconds": row.seconds, "started": row.started and row.started.isoformat()}
+        its_attributes: dict[str, Any] = {TOLD: [], IMPORTED: elsewhere, RUN: run}
         its_attributes |= {} if row.context is None else {CONTEXT: row.context}
         listed = [[found["name"], found["value"], found["form"]] for found in its_params]
         kept = [(key, json.dumps(value)) for key, value in its_attributes.items()]
@@ -234,9 +246,9 @@ def add_imported(
             connection.execute(statement, lines)
 
 
-def _values(outcome: Outcome) -> list[float | None]:
+def _values(outcome: Trial, measures: Measures) -> list[float | None]:
     """The values of all objectives in their order, None for one that was not measured; none of a failure."""
-    return [] if outcome.value is None else list(outcome.values.values()) or [outcome.value]
+    return [] if measures.first_value(outcome) is None else list(measures.values(outcome).values())
 
 
 def _value_rows(connection: Any, trial: int, values: Sequence[float | None]) -> list[dict[str, Any]]:
@@ -268,9 +280,9 @@ def _attribute(trial: int, key: str, value: Any) -> dict[str, Any]:
     return {"trial": trial, "key": key, "json": json.dumps(value)}
 
 
-def find(connection: Any, study: int, number: int) -> Record | None:
+def find(connection: Any, study: int, number: int, measures: Measures) -> Record | None:
     """The trial of a study with this number, None if there is none."""
-    return next(iter(_read(connection, f"study_id = {study} AND number = {number}")), None)
+    return next(iter(_read(connection, f"study_id = {study} AND number = {number}", measures)), None)
 
 
 class TrialTable:
@@ -281,13 +293,15 @@ class TrialTable:
     storage : Storage
     study : int
         Id of the study in the tables.
+    measures : Measures
     first : int
         Number of its first trial.
     """
 
-    def __init__(self, storage: Storage, study: int, first: int = 0) -> None:
-        self.study, self._storage, self._first = study, storage, first
+    def __init__(self, storage: Storage, study: int, measures: Measures, first: int = 0) -> None:
+        self.study, self._storage, self._measures, self._first = study, storage, measures, first
         self.records: dict[int, Record] = {}
+        self._corrections = ""
         self.pending: dict[int, Record] = {}
         """Trials without an outcome."""
         self._last, self._lock = 0, Lock()
@@ -310,26 +324,61 @@ class TrialTable:
         with self._lock:
             with self._storage.snapshot() as connection:
                 self.check(connection)
-                new = _read(connection, f"study_id = {self.study} AND trial_id > {self._last}")
-                ids = ", ".join(str(record.id) for record in self.pending.values())
-                old = _read(connection, f"trial_id IN ({ids})") if ids else []
+                new = _read(connection, f"study_id = {self.study} AND trial_id > {self._last}", self._measures)
+                ids = ", ".join(str(record.row) for record in self.pending.values())
+                old = _read(connection, f"trial_id IN ({ids})", self._measures) if ids else []
+                corrections = connection.execute(CORRECTIONS, {"study": self.study}).scalar() or ""
             for record in (*old, *new):
                 self._enter(record)
-            self._last = max([self._last, *(record.id for record in new)])
+            if corrections and (new or old or corrections != self._corrections):
+                self._correct(corrections)
+            self._last = max([self._last, *(record.row for record in new)])
             return list(self.records.values())
 
     def check(self, connection: Any) -> None:
         """Raise an exception if the study is no longer there."""
 
+    def correct(self, connection: Any, trials: Mapping[int, Trial]) -> None:
+        """Store corrections of finished trials, by number; Overtaken if others were stored since the last reading."""
+        kept = json.loads(self._corrections)["trials"] if self._corrections else {}
+        for number, new in trials.items():
+            kept[str(number)] = {
+                "state": new.state,
+                "failure": new.failure,
+                "readings": {name: dump_readings(each) for name, each in new.readings.items()},
+                "earlier": [dump(each) for each in new.earlier],
+            }
+        text = json.dumps({"trials": kept, "sum": _sum(kept)})
+        values = {"study": self.study, "new": text, "old": self._corrections}
+        if connection.execute(SWAP_CORRECTIONS, values).first() is None:
+            raise Overtaken
+
+    def _correct(self, corrections: str) -> None:
+        """Put the corrections of a study in the place of what its trials had."""
+        found = json.loads(corrections)
+        if found["sum"] != _sum(found["trials"]):
+            raise ValueError("the corrections of the study are not what was written")
+        self._corrections = corrections
+        for number, its in found["trials"].items():
+            old = self.records.get(int(number))
+            if old is not None:
+                readings = {name: load_readings(each) for name, each in its["readings"].items()}
+                more = {"state": its["state"], "failure": its["failure"], "earlier": tuple(map(load, its["earlier"]))}
+                self.records[old.number] = replace(old, readings=readings, **more)
+
     def _enter(self, record: Record) -> None:
         self.records[record.number] = record
-        if record.finished:
+        if record.is_finished:
             self.pending.pop(record.number, None)
         else:
             self.pending[record.number] = record
 
 
-def _read(connection: Any, which: str) -> list[Record]:
+def _sum(corrections: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(corrections, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _read(connection: Any, which: str, measures: Measures) -> list[Record]:
     """Trials in four statements, which must see one state of the database unless the trials are finished."""
     query = connection.exec_driver_sql
     columns = "trial_id, number, CAST(state AS VARCHAR), datetime_start, datetime_complete"
@@ -349,7 +398,7 @@ def _read(connection: Any, which: str) -> list[Record]:
         trial: INFINITE.get(kind, value)
         for trial, value, kind in query(f"SELECT {columns} FROM trial_values WHERE {inside} AND objective = 0")
     }
-    return [_record(trial, params[trial[0]], attributes[trial[0]], values.get(trial[0])) for trial in trials]
+    return [_record(trial, params[trial[0]], attributes[trial[0]], values.get(trial[0]), measures) for trial in trials]
 
 
 @lru_cache(maxsize=1024)
@@ -357,34 +406,28 @@ def _distribution(form: str) -> BaseDistribution:
     return json_to_distribution(form)
 
 
-def _record(trial: Any, params: Params, attributes: dict[str, Any], value: float | None) -> Record:
-    id, number, name, start, end = trial
-    state, run, elsewhere = STATES[name], attributes.get(RUN, {}), attributes.get(IMPORTED)
-    reported = attributes.get(REPORTS, {})
+def _record(trial: Any, params: Params, attributes: dict[str, Any], value: float | None, measures: Measures) -> Record:
+    row, number, name, start, end = trial
+    state, elsewhere, reported = STATES[name], attributes.get(IMPORTED), attributes.get(REPORTS, {})
+    run = attributes.get(RUN, {"reports": reported.get("reports", ()), "stopped": reported.get("stopped", False)})
+    noise = elsewhere.get("noise") if elsewhere else run.get("noise")
     return Record(
-        number=number,
+        id=number,
         params=params,
         state=state,
-        value=(first_measured(run["values"]) if "values" in run else value) if state == "done" else None,
+        readings=stored_readings(run, value if state == "done" else None, noise, measures),
         failure=run.get("failure", "") if state == "failed" else "",
-        seconds=run.get("seconds", 0.0),
+        seconds=elsewhere.get("seconds") if elsewhere else run.get("seconds", 0.0) if RUN in attributes else None,
         stderr=run.get("stderr", ""),
         told=tuple(attributes.get(TOLD, ())),
-        started=None if elsewhere else _time(start),
+        started=_time(elsewhere.get("started") if elsewhere else start),
         ended=_time(end),
-        noise=elsewhere["noise"] if elsewhere else run.get("noise"),
-        constraints=run.get("constraints", {}),
         context=attributes.get(CONTEXT),
         mark=elsewhere["row"] if elsewhere else "",
-        id=id,
+        row=row,
         holder=attributes.get(HOLDER, {}),
-        bound=run.get("bound"),
-        cost=run.get("cost"),
-        runs=tuple(run.get("runs", ())),
         fidelity=run.get("fidelity", attributes.get(FIDELITY)),
-        reports=tuple(Report(*each) for each in run.get("reports", reported.get("reports", ()))),
-        is_stopped=(run if RUN in attributes else reported).get("stopped", False),
-        values=run.get("values", {}) if state == "done" else {},
+        is_stopped=run.get("stopped", False),
     )
 
 

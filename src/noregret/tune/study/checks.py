@@ -26,6 +26,16 @@ from noregret.tune.study.study import Command, FlagWords, text, without_password
 T = TypeVar("T")
 
 
+def possible(value: Any) -> tuple[float, float]:
+    """Return the least and the largest value there can be."""
+    if not isinstance(value, list) or len(value) != 2 or not all(isinstance(end, int | float) for end in value):
+        raise ValueError(f"must be the least and the largest value there can be, as [0, 1] or [0, inf], got {value!r}")
+    low, high = map(float, value)
+    if not low < high:
+        raise ValueError(f"must have the least value first, got {value!r}")
+    return low, high
+
+
 def words(value: Any) -> str:
     """Return text that is not empty and has no zero bytes."""
     if not isinstance(value, str) or not value or "\0" in value:

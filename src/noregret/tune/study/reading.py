@@ -15,7 +15,7 @@ from glob import escape, glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
-from noregret.optimizer import EXACT, Choice, Float, Int, axis_of, check_apart, checked_fidelity
+from noregret.optimizer import COST, EXACT, VALUE, Choice, Float, Int, axis_of, check_apart, checked_fidelity
 from noregret.terminal import complain, printable
 from noregret.tune.study import checks
 from noregret.tune.study.parameters import parameter
@@ -32,6 +32,7 @@ from noregret.tune.study.study import (
     Stop,
     Study,
     StudyError,
+    Tracked,
     groups,
     names_in,
 )
@@ -110,11 +111,16 @@ def _study(top: Section, storage: str) -> Study:
         flags=flags,
         objectives=top.part("objectives", _objectives, {}),
         track=top.part("track", _track, {}),
+        tracked=top.part("measures", _measures, {}),
+        ranges=top.get("possible", checks.possible, None),
     )
     if study.cap and (study.goal != "minimize" or not isinstance(study.result, WallTime)):
         top.note("cap", CAP_NEEDS)
     if study.objectives:
         study = _with_objectives(study, top)
+    for name in study.tracked:
+        if name in (*study.objectives, *study.constraints, VALUE, COST):
+            top.section("measures").note(name, "is the name of another number of a run: choose another one")
     declared = _declared(top, study)
     baseline = top.section("baseline")
     if declared and declared.keys() == set(study.names):
@@ -275,11 +281,25 @@ def _objectives(section: Section) -> dict[str, Objective]:
     return found
 
 
+def _measures(section: Section) -> dict[str, Tracked]:
+    read = {name: section.part(name, partial(_measure, name), None) for name in section.content}
+    return {name: its for name, its in read.items() if its}
+
+
+def _measure(name: str, section: Section) -> Tracked:
+    if not re.fullmatch(WORD, name):
+        section.refuse("", f"a measure's name must be a word such as energy, got {name!r}")
+    found = Tracked(section.get("result", checks.result), section.get("unit", checks.words, ""))
+    section.nothing_else()
+    return found
+
+
 def _objective(name: str, section: Section) -> Objective:
     if not re.fullmatch(WORD, name):
         section.refuse("", f"an objective's name must be a word such as latency, got {name!r}")
     goals: Callable[[Any], Goal] = checks.one_of("minimize", "maximize")
-    objective = Objective(section.get("goal", goals, "minimize"), section.get("result", checks.result))
+    possible = section.get("possible", checks.possible, None)
+    objective = Objective(section.get("goal", goals, "minimize"), section.get("result", checks.result), possible)
     section.nothing_else()
     return objective
 
@@ -292,7 +312,7 @@ def _track(section: Section) -> dict[str, str]:
 
 def _with_objectives(study: Study, top: Section) -> Study:
     """The study, after a check that nothing in it is for one objective only."""
-    for key in ("goal", "result"):
+    for key in ("goal", "result", "possible"):
         if key in top.content:
             top.note(key, f"is for one objective: leave it out, each [objectives.NAME] has a {key} of its own")
     if "stop" in top.content:

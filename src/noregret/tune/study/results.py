@@ -14,12 +14,12 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from noregret.belief.posterior import HUGE
+from noregret.optimizer import Reading
 
 NUMBER = re.compile(
     r"""(?<![\w.])[-+−﹣－–]?(?:
@@ -159,13 +159,6 @@ def possible(result: Result) -> tuple[float, None] | None:
     return (0.0, None) if isinstance(result, FROM_ZERO) else None
 
 
-class Report(NamedTuple):
-    """Intermediate result of a run, and the step that it belongs to, such as an epoch."""
-
-    step: float
-    value: float
-
-
 @dataclass(frozen=True)
 class JsonField:
     """A field of the last line of standard output that is a JSON object, or of all of it; dots lead inside."""
@@ -205,13 +198,14 @@ class Pattern:
         """True if there is a group ``step``: each match is the result of that step."""
         return "step" in re.compile(self.regex).groupindex
 
-    def steps(self, text: str) -> list[Report]:
-        """The results and their steps in a part of the standard output; those that are no numbers are left out."""
+    def steps(self, text: str) -> list[Reading]:
+        """The results with their steps in a part of the standard output; those that are no numbers are left out."""
         found = []
         with suppress(TooSlow):
             for pair in _matched(self.regex, text, "steps", SECONDS) or ():
                 with suppress(NoResult):
-                    found.append(Report(*map(usable, pair)))
+                    step, value = map(usable, pair)
+                    found.append(Reading(value, step=step))
         return found
 
 
@@ -221,12 +215,13 @@ class JsonSteps(JsonField):
 
     step: str
 
-    def steps(self, text: str) -> list[Report]:
-        """The results and their steps in a part of the standard output, as `Pattern.steps`."""
+    def steps(self, text: str) -> list[Reading]:
+        """The results with their steps in a part of the standard output, as `Pattern.steps`."""
         found = []
         for line in text.splitlines():
             with suppress(NoResult):
-                found.append(Report(*(JsonField(field).read(_Line(line)) for field in (self.step, self.field))))
+                step, value = (JsonField(field).read(_Line(line)) for field in (self.step, self.field))
+                found.append(Reading(value, step=step))
         return found
 
 
@@ -271,15 +266,6 @@ def usable(number: Any) -> float:
     if not abs(value) <= HUGE:  # programs print larger numbers for 'no result'
         raise NoResult(f"the result must be a finite number between -1e100 and 1e100, got {str(number)[:40]}")
     return value
-
-
-def first_measured(values: Mapping[str, float | None]) -> float | None:
-    """The first of the values of several objectives that was measured, None if none was.
-
-    >>> first_measured({"latency": None, "cost": 0.2})
-    0.2
-    """
-    return next((value for value in values.values() if value is not None), None)
 
 
 def _check_whole(text: str, start: int, end: int) -> None:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from noregret.optimizer import Choice, Float, Int, axis_of
+from noregret.optimizer import VALUE, Choice, Float, Int, Measures, axis_of, checked_constraints, checked_possible
 from noregret.tune.study.parameters import form
 from noregret.tune.study.results import JsonSteps, LastNumber, Result, Steps, possible
 
@@ -79,12 +79,6 @@ class Constraint:
         assert self.min is not None
         return ">=", self.min
 
-    def is_broken_by(self, number: float | None) -> bool:
-        """Return True if a number breaks the bound; None, for a missing number, does not."""
-        if number is None:
-            return False
-        return (self.max is not None and number > self.max) or (self.min is not None and number < self.min)
-
 
 @dataclass(frozen=True)
 class Objective:
@@ -92,6 +86,16 @@ class Objective:
 
     goal: Goal
     result: Result
+    possible: tuple[float, float] | None = None
+    """Least and largest value there can be; by default that of the result."""
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """A further number of a run that is kept and shown, and is no part of any decision."""
+
+    result: Result
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,10 @@ class Study:
     """A run is stopped when it takes this many times as long as the best setting may; None to let all runs end."""
     objectives: Mapping[str, Objective] = field(default_factory=dict)
     """Several objectives by name, in place of ``goal`` and ``result``; empty for one."""
+    tracked: Mapping[str, Tracked] = field(default_factory=dict)
+    """Further numbers of each run, by name."""
+    ranges: Any = None
+    """Range of the values, as an Optimizer takes it; by default that of what is read, such as times from 0 on."""
     track: Mapping[str, str] = field(default_factory=dict)
     """Tracking services that trials are sent to, with the place at each; empty text for its default."""
 
@@ -205,6 +213,20 @@ class Study:
         """The constraints as an Optimizer takes them."""
         return {name: constraint.bound for name, constraint in self.constraints.items()}
 
+    @cached_property
+    def measures(self) -> Measures:
+        """The names of the numbers of a trial, and their roles."""
+        goals, bounds = self.goals or {VALUE: self.goal}, checked_possible(self.possible, self.goals or None)
+        units = {name: its.unit for name, its in self.tracked.items()}
+        return Measures(goals, checked_constraints(self.bounds), bounds, units)
+
+    @cached_property
+    def results_by_measure(self) -> dict[str, Result]:
+        """Reader of the number of each measure."""
+        found: dict[str, Result] = {name: its.result for name, its in self.objectives.items()} or {VALUE: self.result}
+        found |= {name: self.constraints[its.name].result for name, its in self.measures.constraints.items()}
+        return found | {name: its.result for name, its in self.tracked.items()}
+
     @property
     def safe(self) -> dict[str, float] | None:
         """Probability with which every trial meets each of some constraints; None if it need not meet any."""
@@ -218,9 +240,11 @@ class Study:
     @property
     def possible(self) -> Any:
         """Range that results can have, as an Optimizer takes it."""
+        if self.ranges is not None or not self.command:
+            return self.ranges
         if not self.objectives:
             return possible(self.result)
-        ranges = {name: possible(its.result) for name, its in self.objectives.items()}
+        ranges = {name: its.possible or possible(its.result) for name, its in self.objectives.items()}
         return {name: its for name, its in ranges.items() if its is not None} or None
 
     @cached_property
@@ -256,8 +280,8 @@ class Study:
 
     @property
     def results(self) -> list[Result]:
-        """All results that are read from a run, those of the constraints included."""
-        return [*self.sought, *(constraint.result for constraint in self.constraints.values())]
+        """All results that are read from a run."""
+        return list(self.results_by_measure.values())
 
     @cached_property
     def used(self) -> list[str]:

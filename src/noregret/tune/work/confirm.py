@@ -25,7 +25,8 @@ from noregret.comparison.comparison import means
 from noregret.formatting import between, number
 from noregret.terminal import complain, printable, say
 from noregret.tune.learning.findings import Findings, finite
-from noregret.tune.measuring import Keeper, Outcome, check_command, interruptible, measure
+from noregret.tune.measuring import Keeper, check_command, interruptible, measure
+from noregret.tune.store.records import Record
 from noregret.tune.store.store import Store
 from noregret.tune.study.study import Params, Study, StudyError
 from noregret.tune.work.display import columns, cut, setting
@@ -81,7 +82,7 @@ class Confirmation:
     """Pairs of results of the best setting and the baseline."""
 
     found: Findings
-    pairs: Sequence[tuple[Outcome, Outcome]]
+    pairs: Sequence[tuple[Record, Record]]
     """Outcomes of the baseline and of the best setting."""
     is_complete: bool
     """True if there are as many pairs as were planned."""
@@ -96,12 +97,12 @@ class Confirmation:
         comparison = Comparison(confidence=LEVEL, goal=self.found.study.goal, rng=0)
         for pair in self.pairs:
             for option, outcome in enumerate(pair):
-                comparison.tell(option, outcome.value)
+                comparison.tell(option, outcome.value())
         return comparison
 
     def column(self, option: int) -> list[float]:
         """Results of the baseline, 0, or of the best setting, 1, without failed runs."""
-        return [pair[option].value for pair in self.pairs if pair[option].value is not None]  # type: ignore[misc]
+        return [value for pair in self.pairs if (value := pair[option].value()) is not None]
 
     @property
     def difference(self) -> Interval:
@@ -123,9 +124,8 @@ class Confirmation:
 
     def _interval(self, scale: Callable[[float], float]) -> Interval:
         """Interval of the change from the baseline to the best setting; a failed run is beyond all others."""
-        rows = [
-            [-self.sign * math.inf if its.value is None else scale(its.value) for its in pair] for pair in self.pairs
-        ]
+        values = [[its.value() for its in pair] for pair in self.pairs]
+        rows = [[-self.sign * math.inf if value is None else scale(value) for value in pair] for pair in values]
         differences = [0.0 if usual == best else best - usual for usual, best in rows]
         if self.is_complete:
             return signed_rank_interval(differences)
@@ -169,9 +169,8 @@ class Confirmation:
     @property
     def broken(self) -> dict[str, int]:
         """Number of runs of the best setting that broke each constraint."""
-        bounds = self.found.study.constraints.items()
-        runs = [best.constraints for _, best in self.pairs if best.value is not None]
-        return {name: sum(its.is_broken_by(run.get(name)) for run in runs) for name, its in bounds}
+        limits = self.found.measures.constraints.items()
+        return {its.name: sum(self.found.breaks(best, key) for _, best in self.pairs) for key, its in limits}
 
     @property
     def _reason(self) -> str:
@@ -179,7 +178,7 @@ class Confirmation:
             f"{name}: {outcome.failure}"
             for pair in self.pairs
             for name, outcome in zip(("baseline", "best"), pair, strict=True)
-            if outcome.value is None
+            if outcome.state == "failed"
         ]
         return printable(reasons[-1])
 
@@ -193,7 +192,7 @@ class Confirmation:
             "gain": _numbers(self.percent),
             "difference": _numbers(self.difference),
             "quantity": self.comparison.quantity,
-            "pairs": [{"baseline": a.value, "best": b.value} for a, b in self.pairs],
+            "pairs": [{"baseline": a.value(), "best": b.value()} for a, b in self.pairs],
             "failures": dict(zip(("baseline", "best"), self.comparison.failures, strict=True)),
             "broken": self.broken,
             "command": self.found.command,
@@ -250,9 +249,9 @@ def confirm(study: Study, pairs: int, as_json: bool) -> int:
 SAME = "The recommended setting is the baseline: there is nothing to compare."
 
 
-def _measured(found: Findings, pairs: int, quiet: bool) -> tuple[list[tuple[Outcome, Outcome]], bool]:
+def _measured(found: Findings, pairs: int, quiet: bool) -> tuple[list[tuple[Record, Record]], bool]:
     """Outcomes of pairs of runs, in random order, and True if Ctrl-C has ended them early."""
-    study, made = found.study, list[tuple[Outcome, Outcome]]()
+    study, made = found.study, list[tuple[Record, Record]]()
     assert found.best
     assert study.baseline
     settings: list[Params] = [study.baseline, found.best.params]
@@ -260,12 +259,13 @@ def _measured(found: Findings, pairs: int, quiet: bool) -> tuple[list[tuple[Outc
     try:
         with interruptible(), Keeper() as keeper:
             for index in range(pairs):
-                outcomes: dict[int, Outcome] = {}
+                outcomes: dict[int, Record] = {}
                 for which in order.sample((0, 1), 2):
-                    outcomes[which] = measure(study, settings[which], keeper, Event())
+                    outcomes[which] = measure(study, Record(index, settings[which]), keeper, Event())
                 made.append((outcomes[0], outcomes[1]))
                 one, other = (
-                    f"failed ({printable(its.failure)})" if its.value is None else number(its.value) for its in made[-1]
+                    f"failed ({printable(its.failure)})" if (value := its.value()) is None else number(value)
+                    for its in made[-1]
                 )
                 if not quiet:
                     say(f"pair {index + 1} of {pairs}: baseline {one}, best {other}")

@@ -17,15 +17,12 @@ from typing import Any, Self
 from noregret.extra import extra
 from noregret.optimizer import Estimate, change_in_words
 from noregret.terminal import printable, say
-from noregret.tune.learning.findings import OUTLYING, Findings, told_json
-from noregret.tune.learning.fronts import FrontFindings, spread_over
-from noregret.tune.learning.suggest import Suggester
-from noregret.tune.measuring import Outcome
-from noregret.tune.page import words
-from noregret.tune.page.prose import feasibility, nothing, why_over
+from noregret.tune import words
+from noregret.tune.learning.findings import OUTLYING, Findings, spread_over
+from noregret.tune.learning.prose import feasibility, nothing, why_over
+from noregret.tune.session import Suggester
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
-from noregret.tune.work.worker import LOST
 
 REASON = 28
 """Number of characters of the reason of a failure in the table of a terminal."""
@@ -85,7 +82,7 @@ class Lines:
 
     def __init__(self, study: Study, records: list[Record]) -> None:
         self.study = study
-        self._first_failure: tuple[Record, Outcome] | None = None
+        self._first_failure: Record | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -96,22 +93,20 @@ class Lines:
     def started(self, trial: Record) -> None:
         pass
 
-    def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
-        what = f"failed: {printable(outcome.failure)}" if outcome.value is None else result(outcome)
-        if outcome.bound:
-            what = words.cut_short(outcome.value or 0.0, self.study.cap, self.study.timeout)
+    def told(self, outcome: Record, counted: bool) -> None:
+        what = result(self.study, outcome)
         what += f", {how}" if (how := how_measured(self.study, outcome)) else ""
         late = "" if counted else " [not counted: another worker has answered]"
-        why = words.last_lines(outcome) if self._is_first_failure(trial, outcome) else []
-        head = f"trial {trial.number}: {what}"
-        shown = setting(trial.params, self.study.baseline, max(columns() - len(head) - len(late) - 3, LEAST))
+        why = words.last_lines(outcome) if self._is_first_failure(outcome) else []
+        head = f"trial {outcome.number}: {what}"
+        shown = setting(outcome.params, self.study.baseline, max(columns() - len(head) - len(late) - 3, LEAST))
         say(f"{head} ({shown}){late}", *(f"    | {line}" for line in why))
 
-    def _is_first_failure(self, trial: Record, outcome: Outcome) -> bool:
+    def _is_first_failure(self, outcome: Record) -> bool:
         """Return True for the first failed run of this call, and remember it."""
-        if self._first_failure or outcome.value is not None or outcome is LOST:
+        if self._first_failure or outcome.state != "failed" or outcome.seconds is None:
             return False
-        self._first_failure = trial, outcome
+        self._first_failure = outcome
         return True
 
     def refresh(self) -> None:
@@ -121,39 +116,42 @@ class Lines:
 class Objects(Lines):
     """A JSON object per outcome, on a line of its own, written once the outcome is in the store."""
 
-    def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
-        if not counted:
-            return
-        found: dict[str, Any] = {"trial": trial.number, "params": trial.params, "value": outcome.value}
-        found["failed"] = outcome.value is None
-        if outcome.value is None:
-            found |= {"reason": outcome.failure, "stderr": outcome.stderr}
-        say(json.dumps(found | told_json(outcome)))
+    def told(self, outcome: Record, counted: bool) -> None:
+        if counted:
+            stderr = {"stderr": outcome.stderr} if outcome.state == "failed" else {}
+            say(json.dumps(self.study.measures.described(outcome) | stderr))
 
 
-def how_measured(study: Study, outcome: Outcome) -> str:
+def how_measured(study: Study, outcome: Record) -> str:
     """Note on the measurement of a value, in a few words; empty if there is nothing special.
 
-    Numbers with a constraint come first, as ``p99 17.2``, or ``p99 38.1 > 20`` if they break it.
+    Numbers with a constraint come first, as ``p99 17.2``, or ``p99 38.1 > 20`` if they break it; then tracked ones.
     """
     notes = []
-    for name, number in outcome.constraints.items():
-        note, bound = f"{name} {words.number(number)}", study.constraints.get(name)
-        if bound and bound.is_broken_by(number):
-            operator, limit = bound.bound
-            note += f" {'>' if operator == '<=' else '<'} {words.number(limit)}"
+    for key in [*study.measures.constraints, *study.measures.tracked(outcome)]:
+        its, number = study.measures[key], outcome.value(key)
+        if number is None:
+            continue
+        note = f"{its.name} {words.number(number)}{f' {its.unit}' if its.unit else ''}"
+        if its.limit and its.limit.is_broken_by(number):
+            note += f" {'>' if its.limit.operator == '<=' else '<'} {words.number(its.limit.bound)}"
         notes.append(note)
-    if outcome.runs:
-        notes.append(f"median of {len(outcome.runs)} runs")
+    runs = max((len(outcome.runs(name)) for name in study.measures.objectives), default=0)
+    if runs > 1:
+        notes.append(f"median of {runs} runs")
     elif study.levels is not None and outcome.fidelity not in (None, study.levels.highest):
         notes.append(f"{'stopped early ' * outcome.is_stopped}at {words.params(outcome.fidelity or {})}")
     return ", ".join(notes)
 
 
-def result(outcome: Outcome) -> str:
-    """The value of an outcome, or its values."""
-    assert outcome.value is not None
-    return words.values(outcome.values) if outcome.values else words.number(outcome.value)
+def result(study: Study, outcome: Record) -> str:
+    """The value of an outcome, its values, or why it has none."""
+    if outcome.state == "failed":
+        return f"failed: {printable(outcome.failure)}"
+    reading = outcome.reading()
+    if reading is not None and reading.bound:
+        return words.cut_short(reading.value, study.cap, study.timeout)
+    return words.number(reading.value) if reading else words.values(study.measures.values(outcome))
 
 
 class Live(Lines):
@@ -162,12 +160,12 @@ class Live(Lines):
     def __init__(self, study: Study, records: list[Record], suggester: Suggester, console: Any) -> None:
         super().__init__(study, records)
         self._suggester, self._console = suggester, console
-        self._finished = sum(record.finished and not record.imported for record in records)
+        self._finished = sum(record.is_finished and not record.is_imported for record in records)
         self._failed = sum(record.state == "failed" for record in records)
         self._begun, self._at_start = monotonic(), self._finished
         known = [record.seconds for record in records if record.seconds]
         self._usual_seconds = sum(known) / len(known) if known else 0.0
-        self._last: deque[tuple[Record, Outcome]] = deque(maxlen=LAST)
+        self._last: deque[Record] = deque(maxlen=LAST)
         self._running: dict[int, Record] = {}
         self._findings: Findings | None = None
         self._lock = Lock()
@@ -186,16 +184,18 @@ class Live(Lines):
         with self._lock:
             self._running[trial.number] = trial
 
-    def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
+    def told(self, outcome: Record, counted: bool) -> None:
         with self._lock:
-            self._running.pop(trial.number, None)
-            self._is_first_failure(trial, outcome)
+            self._running.pop(outcome.number, None)
+            self._is_first_failure(outcome)
             self._finished += counted
-            self._failed += counted and outcome.value is None
-            self._last.append((trial, outcome))
+            self._failed += counted and outcome.state == "failed"
+            self._last.append(outcome)
 
     def refresh(self) -> None:
-        self._findings = self._suggester.latest
+        latest = self._suggester.latest
+        if latest is not None and (self._findings is None or self._findings.optimizer is not latest[1]):
+            self._findings = Findings(self.study, *latest)
         self._live.update(self._picture(), refresh=True)
 
     def _picture(self) -> Any:
@@ -238,7 +238,7 @@ class Live(Lines):
         return min(times, default=0.0)
 
     def _best(self) -> Any:
-        if isinstance(self._findings, FrontFindings) and self._findings.front:
+        if self._findings is not None and self._findings.front:
             table = front_table(self._findings, self._console.width, FEW)
             return extra("rich.text", "tune").Text.assemble("\nfront so far\n", *(f"{line}\n" for line in table))
         if self._findings is None or self._findings.best is None:
@@ -262,21 +262,21 @@ class Live(Lines):
         """Standard error of the first failed run."""
         if self._first_failure is None:
             return None
-        trial, outcome = self._first_failure
+        outcome = self._first_failure
         text = extra("rich.text", "tune").Text
-        head = text(f"\nthe first failure, trial {trial.number}: {printable(outcome.failure)}\n", "red")
+        head = text(f"\nthe first failure, trial {outcome.number}: {printable(outcome.failure)}\n", "red")
         return head.append("".join(f"    | {line}\n" for line in words.last_lines(outcome)), "dim")
 
-    def _answers(self, last: list[tuple[Record, Outcome]]) -> Any:
+    def _answers(self, last: list[Record]) -> Any:
         if not last:
             return None
         table = extra("rich.table", "tune").Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column("trial", justify="right", style="dim")
         table.add_column("result", justify="right")
         table.add_column("")
-        settings = [words.cells(trial.params, self.study.names) for trial, _ in reversed(last)]
+        settings = [words.cells(trial.params, self.study.names) for trial in reversed(last)]
         lengths = [max(map(len, column)) + 2 for column in zip(self.study.names, *settings, strict=True)]
-        notes = [REASON if outcome.failure else len(how_measured(self.study, outcome)) for _, outcome in last]
+        notes = [REASON if its.failure else len(how_measured(self.study, its)) for its in last]
         room = self._console.width - NUMBERS - max(notes)
         if sum(lengths) <= room:
             for name in self.study.names:
@@ -285,19 +285,20 @@ class Live(Lines):
             best = self._findings.best if self._findings else None
             usual, name = (best.params, "best so far") if best else (None, "")
             usual, name = (self.study.baseline, "baseline") if self.study.baseline else (usual, name)
-            settings = [[setting(trial.params, usual, max(room, LEAST), name)] for trial, _ in reversed(last)]
+            settings = [[setting(trial.params, usual, max(room, LEAST), name)] for trial in reversed(last)]
             table.add_column(f"differs from the {name} in" if usual else "setting", style="dim", no_wrap=True)
-        for (trial, outcome), cells in zip(reversed(last), settings, strict=True):
-            table.add_row(str(trial.number), *self._answer(outcome, trial), *map(_text, cells))
+        for outcome, cells in zip(reversed(last), settings, strict=True):
+            table.add_row(str(outcome.number), *self._answer(outcome), *map(_text, cells))
         return table
 
-    def _answer(self, outcome: Outcome, trial: Record) -> tuple[Any, Any]:
-        if outcome.value is None:
+    def _answer(self, outcome: Record) -> tuple[Any, Any]:
+        if outcome.state == "failed":
             return _text("failed", "red"), _text(cut(outcome.failure, REASON), "red")
-        if outcome.bound:
-            return words.result(outcome), _text("stopped: too slow", "dim")
-        odd = self._findings is not None and self._findings.weights.get(trial.number, 1.0) < OUTLYING
-        return result(outcome), _text(
+        reading = outcome.reading()
+        if reading is not None and reading.bound:
+            return words.reading(reading), _text("stopped: too slow", "dim")
+        odd = self._findings is not None and self._findings.weights.get(outcome.number, 1.0) < OUTLYING
+        return result(self.study, outcome), _text(
             "outlying" if odd else how_measured(self.study, outcome), "yellow" if odd else "dim"
         )
 
@@ -309,7 +310,7 @@ def _text(shown: str, style: str = "") -> Any:
 
 def conclusion(found: Findings) -> str:
     """The findings, and the reason why the study has ended, in a few lines."""
-    if isinstance(found, FrontFindings):
+    if not found.is_single:
         return "\n".join([*_front(found), *why_over(found), *_how_to_pick(found), _evidence(found.study)])
     if found.best is None:
         return "\n".join([nothing(found), *why_over(found)])
@@ -348,7 +349,7 @@ def how_good(found: Findings, best: Estimate) -> Iterator[str]:
         yield str(found.shift)
 
 
-def _front(found: FrontFindings) -> Iterator[str]:
+def _front(found: Findings) -> Iterator[str]:
     """The front as a table."""
     if not found.front:
         yield "too few results for a front" if found.done else nothing(found)
@@ -364,7 +365,7 @@ def _front(found: FrontFindings) -> Iterator[str]:
         yield f"hypervolume: {words.with_interval(volume.estimate, volume.lower, volume.upper)}"
 
 
-def front_table(found: FrontFindings, width: int, most: int) -> list[str]:
+def front_table(found: Findings, width: int, most: int) -> list[str]:
     """Settings of a front as the lines of a table, evenly spread over it if there are more than ``most``."""
     count = len(found.front)
     places = spread_over(count, most)
@@ -384,7 +385,7 @@ def front_table(found: FrontFindings, width: int, most: int) -> list[str]:
     return [*lines, f"  ... {count - len(places)} more"] if len(places) < count else lines
 
 
-def _how_to_pick(found: FrontFindings) -> Iterator[str]:
+def _how_to_pick(found: Findings) -> Iterator[str]:
     if found.front:
         name, goal = list(found.study.goals.items())[-1]
         side, bound = "<=" if goal == "minimize" else ">=", found.front[len(found.front) // 2].values[name]
@@ -394,7 +395,7 @@ def _how_to_pick(found: FrontFindings) -> Iterator[str]:
 
 def picked(found: Findings) -> Iterator[str]:
     """The setting that was picked from a front, and its command."""
-    if not isinstance(found, FrontFindings) or found.picked is None:
+    if found.picked is None:
         return
     its, units = found.picked, found.units()
     values = (

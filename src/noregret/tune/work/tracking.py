@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from typing import Any
 
 from noregret.integrations import trackers
-from noregret.integrations.trackers import Tracker, described, measured
-from noregret.tune.learning.suggest import Suggester, replay_of
-from noregret.tune.measuring import Outcome
+from noregret.integrations.trackers import Tracker, described
+from noregret.tune.learning.findings import Findings
+from noregret.tune.learning.suggest import replay_of
+from noregret.tune.session import Suggester
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
-from noregret.tune.work.worker import View
 
 
 def trackers_of(study: Study) -> list[Tracker]:
@@ -30,36 +30,33 @@ def trackers_of(study: Study) -> list[Tracker]:
     return found
 
 
-class TrackedView:
-    """Display of a running study that also writes each outcome to trackers.
+class TrackedTrials:
+    """View of a session that writes each outcome to trackers.
 
     The recommendation beside an outcome is the one that was known when the last trial was suggested. The runs of the
     trackers end with ``runs``, if not before.
     """
 
-    def __init__(
-        self, view: View, study: Study, suggester: Suggester, trackers: list[Tracker], runs: ExitStack
-    ) -> None:
-        self._view, self._suggester, self._trackers = view, suggester, trackers
+    def __init__(self, study: Study, suggester: Suggester, trackers: list[Tracker], runs: ExitStack) -> None:
+        self._study, self._suggester, self._trackers = study, suggester, trackers
         for tracker in trackers:
-            runs.enter_context(tracker).start(study.name, _study(study))
+            runs.enter_context(tracker).start(study.name, _described(study))
 
     def started(self, trial: Record) -> None:
-        self._view.started(trial)
+        pass
 
-    def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
-        self._view.told(trial, outcome, counted)
+    def told(self, outcome: Record, counted: bool) -> None:
         if counted:
             latest = self._suggester.latest
+            best = Findings(self._study, *latest).best if latest else None
             for tracker in self._trackers:
-                values = measured(outcome.value, outcome.values, outcome.constraints)
-                tracker.log(trial.number, trial.params, values, latest.best if latest else None)
+                tracker.log(outcome, self._study.measures, best)
 
     def refresh(self) -> None:
-        self._view.refresh()
+        pass
 
 
-def _study(study: Study) -> Mapping[str, Any]:
+def _described(study: Study) -> Mapping[str, Any]:
     """Description of a study: what is tuned, its command, seed and budget."""
     budget = {"evaluations": study.budget.rounds, "seconds": study.budget.seconds}
     return {

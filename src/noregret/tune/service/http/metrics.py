@@ -19,7 +19,7 @@ from noregret.tune.service.http.security import App, Receive, Scope, Send
 CONTENT_TYPE = "text/plain; version=0.0.4"
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """Upper bounds of the classes of latencies."""
-METHODS = ("GET", "POST", "DELETE")
+METHODS = ("GET", "POST", "PUT", "DELETE")
 OTHER = "other"
 """Label of a route that does not exist, and of another method: clients choose both, and labels must be few."""
 

@@ -13,15 +13,15 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 from fastapi.routing import APIRoute
 
 from noregret.optimizer import StopRule
-from noregret.tune.measuring import Outcome
 from noregret.tune.page.page import page
 from noregret.tune.service import answers, models
 from noregret.tune.service.answers import Contradiction, Unknown
 from noregret.tune.service.http import pages
 from noregret.tune.service.http.metrics import CONTENT_TYPE, Metrics
-from noregret.tune.service.live import Deleted, LiveStudy
+from noregret.tune.service.live import Deleted, LiveStudy, agree
 from noregret.tune.service.models import BadField
 from noregret.tune.service.studies import Studies
+from noregret.tune.store.records import Record
 
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -176,18 +176,11 @@ async def ask(study: Live, form: models.AskForm | None = None) -> models.AskedFo
 )
 async def tell(study: Live, id: Id, form: models.TellForm) -> models.TrialState:
     """Store the observation of a trial. The same one twice counts once."""
-    told, bound = form.number()
-    if told is None:
-        raise BadField(("value",), ValueError("must be a number; or give at_least or at_most instead"))
-    value, values = answers.values(study, told, (bound or "value",))
-    numbers = answers.numbers(study, form.constraints, ("constraints",), bound is not None)
-    level, is_stopped = None, False
-    if study.study.levels is not None or form.fidelity is not None:
-        level, is_stopped = await run_in_threadpool(answers.level, study, id, form.fidelity, ("fidelity",))
-    its: dict[str, Any] = {"noise": form.noise, "constraints": numbers, "fidelity": level, "is_stopped": is_stopped}
-    its |= {"bound": bound, "cost": form.cost, "values": values}
-    await _told(study, id, Outcome(value, **its))
-    return models.TrialState(id=id, state="done", value=values or value, **answers.if_bound(bound))
+    if form.is_empty:
+        raise BadField(("value",), ValueError("must be a number; or give at_least, at_most or readings instead"))
+    if study.study.levels is None:
+        return await _told(study, answers.outcome(study, id, form))
+    return await _told(study, await run_in_threadpool(answers.outcome, study, id, form))
 
 
 @router.post("/studies/{name}/trials/{id}/report", tags=["trials"], responses={**NO_STUDY, **OTHER})
@@ -217,23 +210,59 @@ def tell_many(study: Live, form: models.OutcomesForm) -> models.TrialStates:
     response_model_exclude_unset=True,
 )
 async def fail(study: Live, id: Id, form: models.FailForm | None = None) -> models.TrialState:
-    """Report that a trial failed. The body is an object with its cost if that is known, empty, or nothing."""
-    await _told(study, id, Outcome(None, answers.FAILED, cost=form.cost if form else None))
-    return models.TrialState(id=id, state="failed", value=None)
+    """Report that a trial failed. The body has its cost and the reason if they are known, or there is none."""
+    form = form or models.FailForm()
+    return await _told(study, answers.failed(study, id, form.cost, form.reason))
 
 
-async def _told(study: LiveStudy, id: int, outcome: Outcome) -> None:
-    stands = await wrap_future(study.tell(id, outcome))
+async def _told(study: LiveStudy, outcome: Record) -> models.TrialState:
+    """State of a trial once its outcome is stored; Contradiction if it has another one."""
+    stands = await wrap_future(study.tell(outcome))
     if stands is None:
         await run_in_threadpool(study.records)  # Deleted, if the study is gone
-        raise Unknown(f"there is no trial {id}")
-    if stands != outcome:
-        raise Contradiction(f"trial {id} {answers.in_words(stands, outcome)} already, which stays")
+        raise Unknown(f"there is no trial {outcome.number}")
+    if not agree(stands, outcome):
+        said = answers.in_words(study, stands, outcome)
+        raise Contradiction(f"trial {outcome.number} {said} already, which stays")
+    return answers.state_of(study, outcome)
+
+
+@router.put(
+    "/studies/{name}/trials/{id}",
+    tags=["trials"],
+    responses={**NO_STUDY, **OTHER},
+    response_model_exclude_unset=True,
+)
+def correct(study: Live, id: Id, form: models.CorrectionForm) -> models.RecordForm:
+    """Correct a trial that has an outcome: the numbers that are given take the place of those that are stored.
+
+    The trial as it was stays listed, as an earlier one. 409 if the trial has no outcome yet.
+    """
+    return answers.corrected(study, id, form)
+
+
+@router.delete(
+    "/studies/{name}/trials/{id}",
+    tags=["trials"],
+    responses={**NO_STUDY, **OTHER},
+    response_model_exclude_unset=True,
+)
+def withdraw(
+    study: Live,
+    id: Id,
+    form: models.WithdrawalForm | None = None,
+    because: Annotated[str, Query(max_length=1000, description="Reason, which is kept; or in the body")] = "",
+) -> models.RecordForm:
+    """Take a trial that has an outcome out of all conclusions. It stays listed, with the reason; PUT counts it again.
+
+    409 if the trial has no outcome yet.
+    """
+    return answers.withdrawn(study, id, because or (form.because if form else ""))
 
 
 @router.get("/studies/{name}/trials", tags=["trials"], responses=NO_STUDY, response_model_exclude_unset=True)
 def trials(study: Live) -> models.RecordsForm:
-    """Return all trials."""
+    """Return all trials, with all that is stored of them."""
     return answers.trials(study)
 
 

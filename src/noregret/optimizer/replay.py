@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from threading import Lock
@@ -12,15 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from noregret.optimizer import (
-    Evidence,
-    FittedModels,
-    Goal,
-    Observation,
-    Optimizer,
-    OptimizerConfig,
-    checked_contexts,
-)
+from noregret.optimizer.config import OptimizerConfig
+from noregret.optimizer.measures import Goal
+from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.hypotheses import FittedModels
+from noregret.optimizer.optimizer import Optimizer
+from noregret.optimizer.trial import Reading, Trial
 
 Fits = Mapping[bytes, FittedModels]
 """Fits by the digest of the evidence that they were made from."""
@@ -79,101 +76,93 @@ class Replay:
     def __reduce__(self) -> tuple[Callable[..., Replay], tuple[Any, Goal | None, int]]:
         return partial(Replay, as_good=self._calibration.as_good, **self._options), self._arguments
 
-    def __call__(
-        self, answers: Sequence[Observation], pending: Iterable[Any] = (), settled: int | None = None
-    ) -> Optimizer:
-        """Return an optimizer that knows all answers.
+    def __call__(self, trials: Sequence[Trial], pending: Iterable[Trial] = (), settled: int | None = None) -> Optimizer:
+        """Return an optimizer that knows all these trials, by their numbers.
 
         Parameters
         ----------
-        answers : sequence of (params, value, ...)
-            In the order of arrival.
-        pending : iterable of params
-            Pending trials.
+        trials : sequence of Trial
+            With an outcome, in the order of arrival.
+        pending : iterable of Trial
         settled : int, optional
-            Number of first answers that will stay the first, if not all will.
+            Number of first trials that will stay the first, if not all will.
         """
         with self._lock:
-            self._go_on(answers[:settled])
+            self._continue_with(trials[:settled])
             optimizer, known = copy(self._optimizer), len(self._told)
-        tell_all(optimizer, answers[known:])
-        for params in pending:
-            optimizer.expect(params)
+        optimizer.add(map(final, trials[known:]))
+        for trial in pending:
+            optimizer.expect(trial.params, trial.context, fidelity=trial.fidelity, number=trial.number)
         return optimizer
 
     def remember(self, fits: Fits) -> None:
         """Use fits that a replay of the same study has made in another process."""
         self._calibration.remember(fits)
 
-    def fitted_from(self, answers: Sequence[Observation]) -> int:
+    def fitted_from(self, trials: Sequence[Trial]) -> int:
         """Number of the first answers that the fit for the next question is made from; 0 if no fit is needed.
 
         It is known without fitting, but only without drift.
         """
-        if not self._is_fit_needed(answers):
+        if not self._is_fit_needed(trials):
             return 0
-        values = (number for number, answer in enumerate(answers, 1) if _is_value(answer))
+        answers = [index for index, trial in enumerate(trials) for _ in range(self._answers_of(trial))]
+        values = (place for place, index in enumerate(answers, 1) if self._measures.has_value(trials[index]))
         _, usable = next(values), next(values)
-        optimizer = self._optimizer
-        whole = checked_contexts(optimizer.space, optimizer.context, optimizer.fidelity).whole
-        return self._calibration.fitted_from(len(answers), usable, whole)
+        return self._calibration.fitted_from(len(answers), usable, self._optimizer._history.space)
 
     def _begin(self) -> None:
         space, goal, seed = self._arguments
         self._optimizer = Optimizer(space, goal=goal, rng=seed, calibration=self._calibration, **self._options)
-        self._told: list[Observation] = []
+        self._measures = self._optimizer.measures
+        self._told: list[Trial] = []
 
-    def _go_on(self, answers: Sequence[Observation]) -> None:
-        """Tell the kept optimizer the new answers, and let it fit before it is copied."""
-        if self._told != answers[: len(self._told)]:
+    def _continue_with(self, trials: Sequence[Trial]) -> None:
+        """Tell the kept optimizer the new trials, and let it fit before it is copied."""
+        if not are_same(self._told, trials[: len(self._told)]):
             self._begin()
-        tell_all(self._optimizer, answers[len(self._told) :])
-        self._told = list(answers)
-        if self._is_fit_needed(answers):
+        self._optimizer.add(map(final, trials[len(self._told) :]))
+        self._told = list(trials)
+        if self._is_fit_needed(trials):
             self._optimizer.calibrated  # noqa: B018
 
-    def _is_fit_needed(self, answers: Sequence[Observation]) -> bool:
+    def _is_fit_needed(self, trials: Sequence[Trial]) -> bool:
         """Return True if a fit is likely to choose the next question; it does not choose the first ones."""
         first = self._optimizer.calibration.first(self._optimizer.space)
-        return 2 * len(answers) >= first and sum(map(_is_value, answers)) > 1
+        answers = sum(map(self._answers_of, trials))
+        return 2 * answers >= first and sum(map(self._answers_of, filter(self._measures.has_value, trials))) > 1
+
+    def _answers_of(self, trial: Trial) -> int:
+        return max([len(trial.runs(name)) for name in self._measures.objectives] + [1])
 
 
-def _is_value(answer: Observation) -> bool:
-    return answer[1] is not None and getattr(answer, "bound", None) is None
+def are_same(first: Sequence[Trial], second: Sequence[Trial]) -> bool:
+    """Return True if two histories are of the same trials with the same outcomes."""
+    return len(first) == len(second) and all(map(is_same, first, second))
 
 
-def tell_all(optimizer: Optimizer, answers: Iterable[Observation]) -> None:
-    """Tell an optimizer these answers."""
-    for answer in answers:
-        params, value, noise, constraints, context = (*answer, None, None, None)[:5]
-        bound, fidelity = getattr(answer, "bound", None), getattr(answer, "fidelity", None)
-        values = getattr(answer, "values", None)
-        if value is None:
-            optimizer.fail(params, context, getattr(answer, "cost", None))
-        else:
-            told = {"value" if bound is None else bound: values or value, "fidelity": fidelity}
-            optimizer.tell(
-                params,
-                noise=noise,
-                constraints=constraints,
-                context=context,
-                cost=getattr(answer, "cost", None),
-                **told,
-            )
+PARTS = "number", "params", "context", "fidelity", "state", "readings"
+"""Parts that two records of one outcome have in common."""
 
 
-def is_hopeless(
-    optimizer: Optimizer,
-    params: Any,
-    fidelity: Mapping[str, Any] | None,
-    reports: Iterable[tuple[Any, float]],
-    context: Any = None,
-) -> bool:
-    """`Optimizer.should_stop` of a trial with these reports, as steps and values; the optimizer is changed."""
-    key = optimizer.space.key
-    same = (its for its in optimizer.pending if key(its.params) == key(params) and its.fidelity == fidelity)
-    trial = next((its for its in same if its.context == context), None)
-    trial = trial or optimizer.expect(params, context, fidelity=fidelity)
-    for step, value in reports:
-        optimizer.report(trial, dict.fromkeys(optimizer.fidelity or (), step), value)
-    return optimizer.should_stop(trial)
+def is_same(one: Trial, other: Trial) -> bool:
+    """Return True if two trials are the same one, with the same outcome."""
+    if one is other:
+        return True
+    return all(getattr(one, part) == getattr(other, part) for part in PARTS)
+
+
+def final(trial: Trial) -> Trial:
+    """A trial without its reports, which are no evidence once it has an outcome."""
+    if not trial.is_finished or not any(r.step is not None for each in trial.readings.values() for r in each):
+        return trial
+    return replace(trial, readings={name: tuple(trial.runs(name)) for name in trial.readings if trial.runs(name)})
+
+
+def is_hopeless(optimizer: Optimizer, trial: Trial, reports: Iterable[Reading]) -> bool:
+    """`Optimizer.should_stop` of a trial with these reports; the optimizer is changed."""
+    mine = next((its for its in optimizer.pending if its.number == trial.number), None)
+    mine = mine or optimizer.expect(trial.params, trial.context, fidelity=trial.fidelity)
+    for report in reports:
+        optimizer.report(mine, dict.fromkeys(optimizer.fidelity or (), report.step), report.value)
+    return optimizer.should_stop(mine)

@@ -1,4 +1,4 @@
-"""Repeats: how often a trial is worth another run of its command, where a study leaves that open."""
+"""Repeats: readings of several runs of a trial, and whether another run is worth its time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from statistics import median
 
 import numpy as np
 
-from noregret.optimizer import Goal, Optimizer
-from noregret.tune.measuring import error_of_median
+from noregret.optimizer import Goal, Optimizer, Reading
 
 CLEARLY = 1.0
 """Standard errors by which the median of the runs must be worse than the recommended setting for the trial to end. Of
@@ -19,6 +18,36 @@ HEAVY = math.sqrt(2.0)
 """Standard deviation of Student-t noise with 4 degrees of freedom, the optimizer's, in units of its scale."""
 MEDIAN = math.sqrt(math.pi / 2)
 """Standard error of a median of many, as a multiple of that of their mean under normal noise; one of two is a mean."""
+
+
+FEWEST = 5
+"""The number of repeats from which their spread says enough about the noise of their median (decision 197)."""
+
+
+def middle(readings: Sequence[Reading]) -> Reading:
+    """Median of the readings of several runs, with its standard error as its noise; the only one as it is."""
+    values = [reading.value for reading in readings]
+    return readings[0] if len(values) == 1 else Reading(median(values), noise=error_of_median(values))
+
+
+def error_of_median(values: Sequence[float]) -> float | None:
+    """Standard error of a median: 1.96 of them to both sides hold the true median with at least 95% under normal noise.
+
+    It comes from the mean distance to the median and Student's quantile for n - 1 degrees of freedom, so that a small
+    spread of few values is not trusted and an outlier makes it larger. None for fewer than `FEWEST` values, or if all
+    are equal.
+
+    >>> round(error_of_median([1.0, 2.0, 3.0, 4.0, 5.0]), 2)
+    1.49
+    """
+    count = len(values)
+    if count < FEWEST or min(values) == max(values):
+        return None
+    from scipy.special import stdtrit  # few studies need it
+
+    middle = median(values)
+    spread = sum(abs(value - middle) for value in values) / (count - 1) * math.pi / 2
+    return float(spread / math.sqrt(count) * stdtrit(count - 1, 0.975) / 1.96)
 
 
 @dataclass(frozen=True)
@@ -48,7 +77,7 @@ class Target:
 
 def target_of(optimizer: Optimizer) -> Target | None:
     """The present target; None while the optimizer takes its first, spread-out looks at the space."""
-    values = sum(answer.value is not None for answer in optimizer.answers)
+    values = sum(trial.state == "done" for trial in optimizer.trials)
     if values < max(2, optimizer.calibration.first(optimizer.space)):
         return None
     best, fitted = optimizer.best(), optimizer.calibrated

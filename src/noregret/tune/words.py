@@ -9,9 +9,8 @@ from typing import Any
 
 from noregret.formatting import between as between
 from noregret.formatting import number as number
-from noregret.optimizer import Estimate
+from noregret.optimizer import Estimate, Reading
 from noregret.terminal import printable
-from noregret.tune.measuring import Outcome
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import text
 
@@ -59,17 +58,17 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f}%" if share >= 0.01 or share < 0.0005 else f"{100 * share:.1f}%"
 
 
-def result(told: Outcome | Record) -> str:
-    """The value of a trial, with the direction of a bound.
+def reading(told: Reading) -> str:
+    """A reading, with the direction of a bound.
 
-    >>> result(Outcome(3.14159, bound="at_least")), result(Outcome(2.0))
+    >>> reading(Reading(3.14159, bound="at_least")), reading(Reading(2.0))
     ('> 3.142', '2')
     """
     side = {"at_least": "> ", "at_most": "< "}[told.bound] if told.bound else ""
-    return side + number(told.value or 0.0)
+    return side + number(told.value)
 
 
-def last_lines(outcome: Outcome) -> list[str]:
+def last_lines(outcome: Record) -> list[str]:
     """The last lines of the error output of a run, as text."""
     return [printable(line.rstrip()) for line in outcome.stderr.strip().splitlines()[-STDERR_LINES:]]
 

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from noregret.optimizer import Estimate, Gain, Share, change_in_words, is_same_setting
-from noregret.tune.learning.findings import Effect, Findings, Surface
-from noregret.tune.page import words
-from noregret.tune.page.pictures import MOST_DOTS
+from noregret.tune import words
+from noregret.tune.learning.findings import MOST_DOTS, Effect, Findings, Surface
 from noregret.tune.study.results import JsonField, MaxRss, Pattern, Result, UserTime, WallTime
 
 FEW = 5
@@ -98,7 +97,7 @@ def why_over(findings: Findings) -> Iterator[str]:
             f"({words.percent(study.stop.confidence)}). Lower within, or leave [stop] out, to continue."
         )
     elif reason == "budget":
-        rounds, made = study.budget.rounds, sum(not record.imported for record in findings.records)
+        rounds, made = study.budget.rounds, findings.made
         if rounds and made >= rounds:
             is_broken = findings.failed and not findings.done
             how = "Raise [budget] evaluations to continue."
