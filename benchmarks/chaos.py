@@ -297,7 +297,7 @@ def _recover(workers: Workers, where: SQLite, expected: list[Record], what: str,
 
 
 def _results(records: list[Record]) -> list[tuple[object, ...]]:
-    return [(record.number, record.params, record.state, record.value) for record in records]
+    return [(record.number, record.params, record.state, record.readings) for record in records]
 
 
 class Servers:

@@ -1,9 +1,9 @@
 """Arms that an old bound rules out, and the cost of evaluating the others: ``python -m benchmarks.stale_bounds``.
 
 mean + sqrt(width^2 + S^2) std, with the mean and std of some rounds ago, the width of now, and S^2 the rise of the
-misfit since, is never below mean + width std (docs/decisions/0113). Only arms whose old bound reaches the leader would
-have to be evaluated. The first table is the share of such arms; the second what a share of a product with a million
-columns costs, against all of it; the third what is saved by carrying ten rows to all arms at once.
+misfit since, is never below mean + width std (docs/decisions/history.md). Only arms whose old bound reaches the
+leader would have to be evaluated. The first table is the share of such arms; the second what a share of a product
+with a million columns costs, against all of it; the third what is saved by carrying ten rows to all arms at once.
 """
 
 from __future__ import annotations

@@ -8,9 +8,23 @@ if TYPE_CHECKING:
 
     __version__: str
 else:
+    HOMES = {
+        "Choice Estimate Float Gain Int Observation Optimizer OptimizerConfig Reading Trial": "noregret.optimizer",
+        "TuningResult maximize minimize": "noregret.tune.function",
+        "report": "noregret.tune.page.reporting",
+        "connect": "noregret.tune.service.client",
+        "versus": "noregret.comparison",
+    }
+    """Modules of the names that are imported alone: who tunes something does not wait for the laboratory."""
 
     def __getattr__(name: str) -> Any:
-        """Import the public names when the first of them is used, so that ``import noregret`` alone costs nothing."""
+        """Import a public name when it is used, so that ``import noregret`` alone costs nothing."""
+        home = next((home for names, home in HOMES.items() if name in names.split()), None)
+        if home is not None:
+            from importlib import import_module
+
+            found = globals()[name] = getattr(import_module(home), name)
+            return found
         if name == "__version__":
             from importlib.metadata import version
 

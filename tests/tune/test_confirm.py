@@ -11,6 +11,7 @@ import pytest
 from tests.tune.made import outcome, record
 
 from noregret.cli import main
+from noregret.comparison import Comparison
 from noregret.optimizer import Float, Int, Optimizer
 from noregret.tune.session import Plan
 from noregret.tune.study.reading import load
@@ -171,7 +172,15 @@ def confirmation(tmp_path, usual, best, is_complete=True, goal="minimize"):
     best_one = SimpleNamespace(params={"x": 0.3, "n": 1})
     found = SimpleNamespace(study=study, best=best_one, unit="", command="m", measures=study.measures)
     outcomes = [[outcome(0, value, "" if value else "exit code 1") for value in each] for each in (usual, best)]
-    return Confirmation(found, list(zip(*outcomes, strict=True)), is_complete)
+    return Confirmation(found, raced(study, outcomes), is_complete)
+
+
+def raced(study, outcomes):
+    comparison = Comparison(confidence=LEVEL, goal=study.goal, rng=0)
+    for pair in zip(*outcomes, strict=True):
+        for option, run in enumerate(pair):
+            comparison.tell(option, run.value())
+    return SimpleNamespace(comparison=comparison, records=outcomes)
 
 
 def test_a_confirmation_that_was_stopped_has_an_interval_for_every_stopping_time(tmp_path):
@@ -213,12 +222,12 @@ def test_results_that_pass_or_fail_are_confirmed_by_means(tmp_path):
 
 def test_ctrl_c_stops_a_confirmation(tmp_path, monkeypatch, capsys):
     """The exit code is 130, and the interval is that for every stopping time."""
-    made = [(outcome(i, 2.0 + 0.1 * i), outcome(i, 1.0)) for i in range(8)]
-    found = confirmation(tmp_path, [2.0], [1.0]).found
+    made = confirmation(tmp_path, [2.0 + 0.1 * i for i in range(8)], [1.0] * 8, is_complete=False)
+    found = made.found
     monkeypatch.setattr(confirm, "check_command", lambda study: None)
     monkeypatch.setattr(confirm, "Store", lambda study, readonly: nullcontext())
     monkeypatch.setattr(confirm, "findings", lambda study, store: found)
-    monkeypatch.setattr(confirm, "_measured", lambda found, pairs, quiet: (made, True))
+    monkeypatch.setattr(confirm, "measured", lambda found, pairs, quiet: made)
     assert confirm.confirm(found.study, 10, as_json=True) == 130
     said = json.loads(capsys.readouterr().out)["gain"]
     assert (said["level"], said["lower"]) == (LEVEL, pytest.approx(50.0))

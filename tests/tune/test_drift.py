@@ -59,7 +59,7 @@ def test_displays_say_nothing_where_nothing_changes(tmp_path):
     told = list(records(20))[:10]
     study = study_with(tmp_path, 'drift = "auto"\n')
     found = Findings(study, told, believed(study, told))
-    assert found.half_life == math.inf
+    assert found.optimizer.half_life == math.inf
     assert "out of date" not in conclusion(found) + content(found)
     assert summary(found)["half_life"] is None
 

@@ -264,8 +264,8 @@ def test_best_says_first_that_nothing_is_shown(agent):
 
 @pytest.mark.slow
 def test_answers_are_those_of_the_service_with_intervals(agent, studies, measured):
-    live = studies[measured]
-    best, _ = live.best(None)
+    optimizer = studies[measured].known().optimizer
+    best = optimizer.best()
     found = agent("best", study=measured)
     assert found["params"] == best.params
     for name in ("estimate", "lower", "upper", "remaining"):
@@ -280,7 +280,7 @@ def test_answers_are_those_of_the_service_with_intervals(agent, studies, measure
     gain = agent("gain", study=measured)
     assert gain["lower"] < 4 * 0.6**2 < gain["upper"]
     assert (gain["best"]["params"], gain["baseline"]["params"]) == (best.params, {"x": 0.9})
-    assert str(live.gain(None)) in gain["summary"]
+    assert str(optimizer.gain()) in gain["summary"]
     listed = next(its for its in agent("list_studies")["studies"] if its["name"] == measured)
     assert (
         listed
@@ -303,7 +303,8 @@ def test_it_says_when_to_stop(agent, studies, measured):
     assert "; the aim is 1e-09 (99%). 23 values." in surer["summary"]
     for within in (0.5 * stop["remaining"], 2 * stop["remaining"]):
         verdict = agent("remaining", study=measured, within=within)
-        assert verdict["stop"] == studies[measured].done(within, 0.95, None)[0] == (within > stop["remaining"])
+        is_done = studies[measured].known().optimizer.done(within, 0.95, "model")
+        assert verdict["stop"] == is_done == (within > stop["remaining"])
 
 
 @pytest.mark.slow

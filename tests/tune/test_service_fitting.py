@@ -53,7 +53,7 @@ def recomputed(live):
     for record in records:
         known += record.told
         pending = [its for its in records[: record.number] if its.number not in known]
-        yield chosen(pending, [None], replay(live._ledger.outcomes(known)))[0].params
+        yield chosen(pending, [None], replay(live.ledger.outcomes(known)))[0].params
 
 
 @pytest.mark.slow
@@ -104,12 +104,12 @@ def test_no_ask_waits_for_a_fit_that_takes_long(tmp_path, monkeypatch):
         live, pool = studies["s"], Stopped()
         monkeypatch.setattr(fitting, "WAIT_SECONDS", SECONDS)
         work(live, 12)
-        live._fitting._pool = pool
+        live.fitting._pool = pool
         monkeypatch.setattr(fitting, "WAIT_SECONDS", 0.0)
         work(live, 5)
         assert len(pool.waiting) == 1
         assert [record.told for record in live.records()[-5:]] == [()] * 5, "what came since is not known"
-        assert len(live._ledger.told) == 11
+        assert len(live.ledger.told) == 11
         pool.go_on()
         work(live, 1)
         assert live.records()[-1].told == (11,), "what the fit took in is known"
@@ -133,7 +133,7 @@ def test_a_client_that_is_alone_is_asked_what_an_optimizer_would(tmp_path, proce
 def test_a_fit_that_fails_is_told_to_who_asked_and_tried_again(tmp_path, processes, monkeypatch):
     with closing(Chooser()) as fitter, closing(opened(tmp_path, fitter)) as studies:
         live, pool = studies["s"], Stopped()
-        live._fitting._pool, submit = pool, pool.submit
+        live.fitting._pool, submit = pool, pool.submit
 
         def failing(*arguments):
             future = submit(*arguments)
@@ -143,5 +143,5 @@ def test_a_fit_that_fails_is_told_to_who_asked_and_tried_again(tmp_path, process
         monkeypatch.setattr(pool, "submit", failing)
         with pytest.raises(ZeroDivisionError, match="no fit"):
             work(live, 12)
-        live._fitting._pool = studies._fitters
+        live.fitting._pool = studies._fitters
         work(live, 5)

@@ -40,7 +40,7 @@ from noregret.tune.learning.prose import feasibility
 from noregret.tune.learning.suggest import AS_GOOD, believed, replay_of
 from noregret.tune.page.reporting import report
 from noregret.tune.repeats import Target, middle, target_of
-from noregret.tune.session import LOOK, REFRESH_SECONDS, Plan, Session, Suggest, Suggester, Trials, View
+from noregret.tune.session import LOOK, REFRESH_SECONDS, Measurer, Plan, Session, Suggest, Suggester, Trials, View
 from noregret.tune.store.records import Claim, Record
 from noregret.tune.study.study import Budget, Stop
 
@@ -290,7 +290,7 @@ def maximize(
     return _tuned(call, space, "maximize", options, rng)
 
 
-class FunctionMeasurer:
+class FunctionMeasurer(Measurer):
     """Evaluations of a function, by an executor.
 
     Parameters
@@ -339,9 +339,6 @@ class FunctionMeasurer:
     def launch(self) -> None:
         if hasattr(self._executor, "launch"):  # it starts calls together
             self._executor.launch()
-
-    def end(self, number: int) -> None:
-        pass
 
     def outcome(self, trial: Record, future: Future[Any]) -> Record:
         """The trial with what f has returned; BrokenExecutor if it could not be called."""
@@ -427,40 +424,37 @@ def value_of(measures: Measures, trial: Trial) -> Any:
     return trial.value() if measures.is_single else measures.values(trial)
 
 
-class MemoryTrials:
+class MemoryTrials(Trials):
     """Trials of an optimizer in memory."""
 
     def __init__(self, optimizer: Optimizer, evaluations: int | None) -> None:
         self.optimizer, self._evaluations = optimizer, evaluations
         self._records: dict[int, Record] = {}
-        self.is_done = False
-        """True if the stopping rule has held."""
+        self._stopped: str | None = None
 
     def records(self) -> list[Record]:
         return list(self._records.values())
+
+    def stopped(self) -> str | None:
+        return self._stopped
 
     def claim(self, suggest: Suggest) -> Claim:
         if self._evaluations is not None and len(self._records) >= self._evaluations:
             return Claim(None, over=True)
         trial = suggest(self.records())
-        self.is_done = trial is None
-        if trial is not None:
-            self._records[trial.number] = trial
-        return Claim(trial and replace(trial, started=datetime.now()), over=trial is None)
+        if trial is None:
+            self._stopped = "within"
+            return Claim(None, over=True)
+        self._records[trial.number] = trial
+        return Claim(replace(trial, started=datetime.now()), over=False)
 
     def tell(self, outcome: Record) -> bool:
         self._records[outcome.number] = outcome
         self.optimizer.add([outcome])
         return True
 
-    def give_back(self, number: int) -> None:
-        pass
-
     def heartbeat(self, numbers: Iterable[int]) -> list[int]:
         return []
-
-    def back_up(self) -> None:
-        pass
 
 
 class Inline(Executor):
@@ -539,17 +533,18 @@ def _tuned(call: Call, space: Any, goal: Goal, options: dict[str, Any], rng: Any
         trials, known, lease = _trials(call, plan, optimizer, rng, open_until_end)
         suggester = Suggester(plan, known, LOOK)
         measurer = FunctionMeasurer(call.f, optimizer, executor, count, call.repeats, suggester)
-        bar = open_until_end.enter_context(_bar(call.progress, suggester, trials, known))
+        bars = open_until_end.enter_context(_bars(call.progress, suggester, trials, known))
         for callback in call.callbacks:
             if isinstance(callback, AbstractContextManager):
                 open_until_end.enter_context(callback)
-        views: list[View] = [bar, Callbacks(call.callbacks, trials, known)]
-        stopped: Reason = "evaluations"
+        views = [*bars, *([Callbacks(call.callbacks, trials, known)] if call.callbacks else [])]
+        stopped: Reason
         try:
-            why = Session(suggester, trials, measurer, views, lease=lease).run()
-            stopped = "callback" if why == "callback" else "seconds" if why == "seconds" else "evaluations"
-            if stopped == "evaluations" and _is_done(trials):
-                stopped = "within"
+            end = Session(suggester, trials, measurer, views, lease=lease).run()
+            if end == "callback" or end == "seconds":
+                stopped = end
+            else:
+                stopped = "within" if trials.stopped() == "within" else "evaluations"
         except KeyboardInterrupt:
             stopped = "interrupted"
             if not _has_value(known(trials.records())):
@@ -582,11 +577,6 @@ def _trials(
     study = study_of(optimizer, os.fspath(call.storage), rng, plan, call.repeats)
     store, replay = open_until_end.enter_context(opened(study)), replay_of(study)
     return store, partial(believed, study, replay=replay), float(study.lease)
-
-
-def _is_done(trials: Any) -> bool:
-    """Return True if trials have ended by the stopping rule."""
-    return trials.is_done if isinstance(trials, MemoryTrials) else trials.stopped() == "within"
 
 
 def _check_signature(f: Callable[..., Any], optimizer: Optimizer) -> None:
@@ -628,51 +618,30 @@ def _has_value(optimizer: Optimizer) -> bool:
     return any(trial.state == "done" for trial in optimizer.trials)
 
 
-class Callbacks:
+class Callbacks(View):
     """View of a session that calls the callbacks of `minimize`."""
 
     def __init__(self, callbacks: Sequence[Callback], trials: Trials, known: Known) -> None:
         self._callbacks, self._trials, self._known = callbacks, trials, known
 
-    def started(self, trial: Record) -> None:
-        pass
-
     def told(self, outcome: Record, counted: bool) -> bool:
         """Return True if a callback wants to stop."""
-        if not self._callbacks:
-            return False
         optimizer = self._known(self._trials.records())
         value = value_of(optimizer.measures, outcome)
         wishes = [callback(optimizer, outcome, value) for callback in self._callbacks]
         return any(wish is True for wish in wishes)
 
-    def refresh(self) -> None:
-        pass
 
-
-class Bar:
-    """No progress bar."""
-
-    def started(self, trial: Record) -> None:
-        pass
-
-    def told(self, outcome: Record, counted: bool) -> None:
-        self.show()
-
-    def refresh(self) -> None:
-        pass
-
-    def show(self) -> None:
-        """Show that there is another outcome."""
-
-
-class LineBar(Bar):
+class LineBar(View):
     """Progress on one line of standard error, which is written over."""
 
     def __init__(self, suggester: Suggester, trials: Trials, known: Known) -> None:
         self._suggester, self._trials, self._known = suggester, trials, known
         self._shown, self._best, self._next_best, self._width = -math.inf, "", 0, 0
         self._at_start = len(trials.records())
+
+    def told(self, outcome: Record, counted: bool) -> None:
+        self.show()
 
     def show(self, is_last: bool = False) -> None:
         """Write the line; the best setting is looked up again when there are 5% more trials."""
@@ -707,15 +676,15 @@ class LineBar(Bar):
 
 
 @contextmanager
-def _bar(progress: bool | None, suggester: Suggester, trials: Trials, known: Known) -> Iterator[Bar]:
-    """Progress bar, if it is wanted or can be seen."""
+def _bars(progress: bool | None, suggester: Suggester, trials: Trials, known: Known) -> Iterator[list[View]]:
+    """Progress bar, if it is wanted or can be seen; else none."""
     is_seen = sys.stderr is not None and (sys.stderr.isatty() or _is_notebook())
     if not (is_seen if progress is None else progress):
-        yield Bar()
+        yield []
         return
     bar = LineBar(suggester, trials, known)
     try:
-        yield bar
+        yield [bar]
     finally:
         bar.show(is_last=True)
         print(file=sys.stderr, flush=True)

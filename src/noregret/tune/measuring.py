@@ -28,12 +28,11 @@ from threading import Event, Lock, Thread, current_thread, main_thread
 from time import monotonic
 from typing import IO, Any, Protocol, Self
 
-from noregret.optimizer import VALUE, Reading, Readings
+from noregret.optimizer import VALUE, Fidelity, Int, Reading, Readings
 from noregret.tune import keeper as keeping
-from noregret.tune.progress import Progress
 from noregret.tune.repeats import middle
 from noregret.tune.store.records import Record
-from noregret.tune.study.results import TIMES, MaxRss, NoResult, NotMeasured, search_in_time
+from noregret.tune.study.results import TIMES, MaxRss, NoResult, NotMeasured, Steps, search_in_time
 from noregret.tune.study.study import Study, StudyError, filled, groups, placeholders
 
 KEPT = 1 << 18
@@ -54,6 +53,9 @@ ORDERS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)
 """Matches control sequences of terminals, such as colours: numbers inside of them are not results."""
 
 
+FIRST_SECONDS, LONGEST_SECONDS, PART = 0.2, 2.0, 0.1
+"""Time from the start to the first look at the output, and from one look to the next: a part of the time so far, at
+most the longest. A look takes about 30 ms of processor time if results are found by a regular expression."""
 WEIGHER = """
 import os, signal, sys, time
 
@@ -110,11 +112,9 @@ class Judge(Protocol):
 
     def is_enough(self, values: Sequence[float]) -> bool:
         """Return True if a trial with these runs needs no other."""
-        ...
 
     def is_hopeless(self, trial: Record, reports: Sequence[Reading]) -> bool:
         """Return True if the run of a trial, with these intermediate results, is to be stopped."""
-        ...
 
 
 def measure(study: Study, trial: Record, keeper: Keeper, stop: Event, judge: Judge | None = None) -> Record:
@@ -188,13 +188,8 @@ def _measured_once(
             progress = Progress(study.levels, study.steps, asked, is_told, is_hopeless)
         params = {**params, **asked}
     weighs = any(isinstance(result, MaxRss) for result in study.results)
-    start = partial(
-        run_command,
-        folder=study.folder,
-        keeper=keeper,
-        stop=stop,
-        environment=study.environment(params),
-    )
+    environment = study.environment(params)
+    start = partial(run_command, folder=study.folder, keeper=keeper, stop=stop, environment=environment)
     if study.prepare:
         run = start(study.preparation(params), timeout=study.timeout, part="prepare")
         try:
@@ -212,10 +207,12 @@ def _measured_once(
         readings = {VALUE: (*progress.reports, Reading(progress.last.value))}
         return replace(done, readings=readings, fidelity=progress.reached, is_stopped=progress.is_stopped)
     try:
+        _check_ended_well(run, study.failure.ok_exit_codes)
         if is_warmup:
-            _check_ended_well(run, study.failure.ok_exit_codes)
             return done
-        _check_output(study, run)
+        pattern = study.failure.output
+        if pattern and (match := search_in_time(pattern, f"{run.stdout}\n{run.stderr}")):
+            raise NoResult(f"its output has {match.text!r}, which counts as a failure")
         known: Readings = {
             name: (Reading(value),) for name, value in _read_all(study, run).items() if value is not None
         }
@@ -281,13 +278,6 @@ def _check_ended_well(run: Run, ok_exit_codes: tuple[int, ...]) -> None:
         raise NoResult(f"exit code {run.exit_code}")
 
 
-def _check_output(study: Study, run: Run) -> None:
-    _check_ended_well(run, study.failure.ok_exit_codes)
-    pattern = study.failure.output
-    if pattern and (found := search_in_time(pattern, f"{run.stdout}\n{run.stderr}")):
-        raise NoResult(f"its output has {found.text!r}, which counts as a failure")
-
-
 def _read_all(study: Study, run: Run) -> dict[str, float | None]:
     """The number of each measure; None for an objective that the run says it did not measure, or a missing tracked one.
 
@@ -350,13 +340,13 @@ def run_command(
     flood = Event()
     outputs = [Tail(process.stdout, flood), Tail(process.stderr, flood)]
     waiter = Waiter(process, keeper)
-
-    def is_over() -> bool:
-        return progress is not None and progress.is_over(monotonic() - start, outputs[0].lines)
-
-    ended = _awaited(waiter, start + timeout, timeout, flood, stop, is_over)
+    is_over = partial(progress.is_over, new_lines=outputs[0].lines) if progress else lambda seconds: False
+    ended = _awaited(waiter, start, timeout, flood, stop, is_over)
     stdout, stderr = (tail.text() for tail in outputs)
-    usage = _weighed(reader) if weighs else {}
+    usage: dict[str, Any] = {}
+    if weighs:
+        with open(reader, "rb") as file:  # empty if `WEIGHER` was killed before it could report
+            usage = json.loads(file.readline() or b"{}")
     if stop.is_set() and ended:
         raise Stopped
     if "error" in usage:
@@ -365,10 +355,88 @@ def run_command(
     return replace(found, **{**usage, **({"exit_code": None} if ended else {})})
 
 
-def _weighed(reader: int) -> dict[str, Any]:
-    """First report of `WEIGHER` on its command, empty if it was killed before."""
-    with open(reader, "rb") as file:
-        return dict(json.loads(file.readline() or b"{}"))
+class Progress:
+    """Intermediate results of one run.
+
+    Parameters
+    ----------
+    levels : Fidelity
+        Steps are values of its parameter; smaller ones are ignored, and larger ones count as the highest.
+    result : Steps
+        Finds results and their steps in the output.
+    asked : mapping
+        The fidelity at which the trial is to be measured.
+    is_told : bool
+        True if the command knows that, and ends by itself.
+    is_hopeless : callable
+        Decides from the results so far whether the run is stopped; called a few times in a run.
+    """
+
+    def __init__(
+        self,
+        levels: Fidelity,
+        result: Steps,
+        asked: Mapping[str, Any],
+        is_told: bool,
+        is_hopeless: Callable[[Sequence[Reading]], bool],
+    ) -> None:
+        self.levels, self._result, self._asked = levels, result, asked[levels.name]
+        self._is_told, self._is_hopeless = is_told, is_hopeless
+        self._kept: list[Reading] = []
+        self._next, self._position, self._judged = FIRST_SECONDS, 0, 0
+        self.last: Reading | None = None
+        self.is_stopped = False
+        """True if the run was found not to be worth its time."""
+
+    @property
+    def reports(self) -> tuple[Reading, ...]:
+        """The first result at or above each of a few fidelities, and the last one."""
+        is_more = self.last is not None and self.last not in self._kept
+        return (*self._kept, *([self.last] if self.last is not None and is_more else []))
+
+    @property
+    def reached(self) -> dict[str, Any]:
+        """Fidelity of the last result."""
+        assert self.last is not None
+        assert self.last.step is not None
+        return {self.levels.name: self.last.step}
+
+    def is_over(self, seconds: float, new_lines: Callable[[int], tuple[str, int]]) -> bool:
+        """Return True if the run is to be ended: stopped, or at the asked fidelity. Reads new lines if it is time.
+
+        Parameters
+        ----------
+        seconds : float
+            Duration of the run so far.
+        new_lines : callable
+            Complete lines of output from a position on, and the position of their end.
+        """
+        if seconds < self._next:
+            return False
+        self._next = seconds + min(FIRST_SECONDS + PART * seconds, LONGEST_SECONDS)
+        text, self._position = new_lines(self._position)
+        if text:
+            self.read(text)
+        if self.last is None:
+            return False
+        if self.reached[self.levels.name] >= self._asked:
+            return not self._is_told
+        rungs = self.levels.rung(self.reached)
+        if rungs > self._judged:
+            self._judged, self.is_stopped = rungs, self._is_hopeless(self.reports)
+        return self.is_stopped
+
+    def read(self, text: str) -> None:
+        """Take in the results in these lines."""
+        parameter = self.levels.parameter
+        for step, value in ((reading.step or 0.0, reading.value) for reading in self._result.steps(text)):
+            reached = min(math.floor(step) if isinstance(parameter, Int) else step, parameter.high)
+            if reached < parameter.low or (self.last is not None and reached <= self.reached[self.levels.name]):
+                continue
+            known = 0 if self.last is None else self.levels.rung(self.reached)
+            self.last = Reading(value, step=reached)
+            if self.levels.rung(self.reached) > known:
+                self._kept.append(self.last)
 
 
 class Waiter:
@@ -400,29 +468,25 @@ class Waiter:
         self.process.returncode = os.waitstatus_to_exitcode(status)
         self.user_seconds = usage.ru_utime
 
-    def kill(self) -> None:
-        """Kill the whole session."""
-        keeping.kill_sessions({self.process.pid})
-
 
 def _awaited(
-    waiter: Waiter, deadline: float, timeout: float, flood: Event, stop: Event, is_over: Callable[[], bool]
+    waiter: Waiter, start: float, timeout: float, flood: Event, stop: Event, is_over: Callable[[float], bool]
 ) -> str:
     """Wait for the end of a run; return the reason why we ended it, empty if it ended by itself."""
     ended = ""
-    while not waiter.over.wait(min(0.05, max(deadline - monotonic(), 0.001))):
+    while not waiter.over.wait(min(0.05, max(start + timeout - monotonic(), 0.001))):
         if stop.is_set():
             ended = "stopped"
         elif flood.is_set():
             ended = f"printed more than {FLOOD >> 20} MiB"
-        elif monotonic() >= deadline:
+        elif monotonic() >= start + timeout:
             ended = f"still running after {timeout:g} s {TIMEOUT}"
-        elif is_over():
+        elif is_over(monotonic() - start):
             ended = EARLY
         if ended:
-            waiter.kill()
+            keeping.kill_sessions({waiter.process.pid})
             waiter.over.wait()
-            return ended
+            break
     return ended
 
 

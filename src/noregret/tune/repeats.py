@@ -13,7 +13,7 @@ from noregret.optimizer import Goal, Optimizer, Reading
 
 CLEARLY = 1.0
 """Standard errors by which the median of the runs must be worse than the recommended setting for the trial to end. Of
-0, 0.5 and 1 none differed from the others by more than its standard error (decision 212)."""
+0, 0.5 and 1 none differed from the others by more than its standard error (decision 197)."""
 HEAVY = math.sqrt(2.0)
 """Standard deviation of Student-t noise with 4 degrees of freedom, the optimizer's, in units of its scale."""
 MEDIAN = math.sqrt(math.pi / 2)
@@ -80,7 +80,11 @@ def target_of(optimizer: Optimizer) -> Target | None:
     values = sum(trial.state == "done" for trial in optimizer.trials)
     if values < max(2, optimizer.calibration.first(optimizer.space)):
         return None
-    best, fitted = optimizer.best(), optimizer.calibrated
-    signed = best.estimate if optimizer.goal == "maximize" else -best.estimate
-    noise = fitted.fit.noise * float(fitted.scale.units(np.array(signed)))
-    return Target(best.estimate, noise * (HEAVY if fitted.noise.heavy else 1.0), optimizer.goal)
+    best, heavy = optimizer.best(), optimizer.calibrated.noise.heavy
+    return Target(best.estimate, noise_near(optimizer, best.estimate) * (HEAVY if heavy else 1.0), optimizer.goal)
+
+
+def noise_near(optimizer: Optimizer, estimate: float) -> float:
+    """Scale of the noise of a value near this one, in its units."""
+    fitted, signed = optimizer.calibrated, estimate if optimizer.goal == "maximize" else -estimate
+    return fitted.fit.noise * float(fitted.scale.units(np.array(signed)))

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Event, Thread
 from time import monotonic, sleep
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from noregret.optimizer import Optimizer, Reading, Trial, is_hopeless
 from noregret.tune.repeats import FEWEST, target_of
@@ -34,6 +34,9 @@ REFRESH_SECONDS = 0.1
 LOOK = 1.05
 """Factor on the number of answers after which the stopping rule of a function is asked again: later it costs more, and
 changes less. The Optimizer draws new candidates at the same pace."""
+
+End = Literal["over", "seconds", "callback", "stopped"]
+"""Reason why a session has ended."""
 
 
 @dataclass(frozen=True)
@@ -203,27 +206,26 @@ class Trials(Protocol):
 
     def records(self) -> list[Record]:
         """All trials, by number."""
-        ...
+
+    def stopped(self) -> str | None:
+        """Reason why the study has ended, "within" or "budget"; None if it has not."""
 
     def claim(self, suggest: Suggest) -> Claim:
         """A trial to measure: one that was given back, else a new one if budget and stopping rule allow."""
-        ...
 
     def tell(self, outcome: Record) -> bool:
         """Keep the outcome of a trial; False if it has another one, which then stays."""
-        ...
 
     def give_back(self, number: int) -> None:
-        """Leave a trial to another call."""
-        ...
+        """Leave a trial to another call; by default it is dropped."""
+        return
 
     def heartbeat(self, numbers: Iterable[int]) -> list[int]:
         """Say that these trials are being measured; return those that another process has by now."""
-        ...
 
     def back_up(self) -> None:
-        """Copy what is kept, if it is time."""
-        ...
+        """Copy what is kept, if it is time; by default there is no copy."""
+        return
 
 
 class Measurer(Protocol):
@@ -235,43 +237,37 @@ class Measurer(Protocol):
 
     def begin(self, trial: Record) -> Future[Any]:
         """Begin to measure a trial."""
-        ...
 
     def outcome(self, trial: Record, future: Future[Any]) -> Record:
         """The trial with its readings, or failed, once the future is done. Raises `Lost` if it was ended."""
-        ...
 
     def launch(self) -> None:
-        """Start the trials that were begun, where they are started together."""
-        ...
+        """Start the trials that were begun, where they are started together; by default each starts at once."""
+        return
 
     def end(self, number: int) -> None:
-        """End the measurement of a trial, if that can be done, without waiting for it."""
-        ...
+        """End the measurement of a trial without waiting for it; by default that cannot be done."""
+        return
 
     def check(self, outcome: Record) -> None:
         """Raise an error if the session cannot continue after this outcome."""
-        ...
 
 
 class Lost(Exception):
     """The measurement of a trial was ended."""
 
 
-class View(Protocol):
-    """Onlooker of a session, such as a display."""
+class View:
+    """Onlooker of a session, such as a display; by default it does nothing."""
 
     def started(self, trial: Record) -> object:
         """A trial is about to be measured."""
-        ...
 
     def told(self, outcome: Record, counted: bool) -> object:
         """An outcome is kept; not ``counted`` if the trial had another outcome before. True ends the session."""
-        ...
 
     def refresh(self) -> object:
         """Some time has passed."""
-        ...
 
 
 class Session:
@@ -303,8 +299,8 @@ class Session:
         self._running: dict[Future[Any], tuple[Record, float]] = {}
         """Trial of each measurement, and when it was asked for."""
 
-    def run(self) -> str:
-        """Measure until the plan or a view says that it is enough: "over", "seconds", "callback" or "stopped"."""
+    def run(self) -> End:
+        """Measure until the plan or a view says that it is enough, or the stop is set."""
         over, heart = Event(), None
         if self._lease is not None:
             heart = Thread(target=self._beat, args=(over, self._lease), daemon=True)
@@ -318,8 +314,9 @@ class Session:
             if heart is not None:
                 heart.join()
 
-    def _loop(self) -> str:
-        self._suggester.begun, is_over, why = monotonic(), False, "over"
+    def _loop(self) -> End:
+        self._suggester.begun, is_over = monotonic(), False
+        why: End = "over"
         while True:
             while not is_over and not self._stop.is_set() and len(self._running) < self._measurer.workers:
                 moment = Moment(finished=self._suggester.finished, elapsed=monotonic() - self._suggester.begun)

@@ -9,15 +9,15 @@ from typing import Any
 
 from sqlalchemy import URL
 
-from noregret.optimizer import Choice, Goal, Optimizer, Product, Table, safe_risks
+from noregret.optimizer import Choice, Optimizer, Product, Table
+from noregret.tune.learning.suggest import as_study
 from noregret.tune.session import Plan
 from noregret.tune.store.databases.database import restoring_command
 from noregret.tune.store.identity import differing
 from noregret.tune.store.storage import Storage
 from noregret.tune.store.store import Store
 from noregret.tune.study.parameters import in_words
-from noregret.tune.study.results import LastNumber
-from noregret.tune.study.study import Constraint, Objective, Study, StudyError
+from noregret.tune.study.study import Study, StudyError
 
 NAME = "function"
 """Name of the study in its storage."""
@@ -29,31 +29,17 @@ def study_of(optimizer: Optimizer, storage: str, rng: Any, plan: Plan, repeats: 
         raise ValueError(f"with storage, rng must be a whole number, which is stored, or None for 0, got {rng!r}")
     path = Path("storage") if "://" in storage else Path(storage).expanduser().absolute()
     url = storage if "://" in storage else URL.create("sqlite", database=str(path)).render_as_string(False)
-    risks = safe_risks(optimizer.safe, optimizer.constraints)
-    bounds = {
-        name: {"max" if its.operator == "<=" else "min": its.bound, "safe": None if risk is None else 1 - risk}
-        for (name, its), risk in zip(optimizer.constraints.items(), risks, strict=True)
-    }
-    goal: Goal = optimizer.goal or "minimize"
-    return Study(
+    return as_study(
+        optimizer,
         path,
-        (),
         _checked_space(optimizer),
         name=NAME,
-        goal=goal,
         storage=url,
         seed=int(rng or 0),
         budget=plan.budget,
         confirm=plan.confirm,
         stop=plan.stop,
         repeats=repeats[0] if repeats[0] == repeats[1] else repeats,
-        baseline=optimizer.baseline,
-        constraints={name: Constraint(LastNumber(), **bound) for name, bound in bounds.items()},
-        objectives={name: Objective(its, LastNumber()) for name, its in (optimizer.goals or {}).items()},
-        require=optimizer.require,
-        fidelity=optimizer.fidelity,
-        drift=optimizer.drift,
-        ranges=optimizer.possible,
     )
 
 

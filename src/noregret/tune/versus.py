@@ -40,7 +40,7 @@ from noregret.tune.measuring import Stopped as RunStopped
 from noregret.tune.store.records import Record
 from noregret.tune.study import checks
 from noregret.tune.study.results import TIMES, MaxRss, UserTime, WallTime
-from noregret.tune.study.study import Budget, Command, Failure, Study, StudyError, groups
+from noregret.tune.study.study import Budget, Command, Failure, Params, Study, StudyError, groups
 
 LOG = logging.getLogger("noregret")
 T = TypeVar("T")
@@ -250,13 +250,17 @@ class Race:
     result: str
     is_gate: bool = False
     baseline: Path | None = None
+    settings: Sequence[Params] = ()
+    """Params of each command, where they are settings of a study; the number of pairs is fixed then."""
     stopped: Stopped = "decided"
     seconds: float = 0.0
     values: list[list[float | None]] = field(init=False)
     """Measurements of each command in order, those of the baseline included, None for failed runs."""
+    records: list[list[Record]] = field(init=False)
+    """Runs of each command in order."""
 
     def __post_init__(self) -> None:
-        self.values = [[] for _ in self.lines]
+        self.values, self.records = [[] for _ in self.lines], [[] for _ in self.lines]
 
     @property
     def study(self) -> Study:
@@ -296,10 +300,11 @@ class Race:
                     self._warn_of_slow_pairs(self.seconds - before)
                 before = self.seconds
             option = comparison.ask()
-            study = self.studies[option] if not self.values[option] else replace(self.studies[option], warmup=0)
-            LOG.debug("%s: %s", letter(option), study.shell_line({}))
+            study, params = self.studies[option], self.settings[option] if self.settings else {}
+            study = replace(study, warmup=0) if self.values[option] and not self.settings else study
+            LOG.debug("%s: %s", letter(option), study.shell_line(params))
             try:
-                outcome = measure(study, Record(len(self.values[option]), {}), keeper, stop)
+                outcome = measure(study, Record(len(self.values[option]), params), keeper, stop)
             except RunStopped:
                 self.stopped, self.seconds = "time", monotonic() - start
                 return
@@ -308,6 +313,7 @@ class Race:
             except ValueError as error:
                 raise StudyError(f"{letter(option)}: {self.lines[option]!r}: {error}: change --bounds") from None
             self.values[option].append(outcome.value())
+            self.records[option].append(outcome)
             self.seconds = monotonic() - start
             if outcome.state == "failed":
                 self._failed(option, outcome)
@@ -351,7 +357,9 @@ class Race:
 
     @property
     def is_settled(self) -> bool:
-        """True if the answer is known."""
+        """True if the answer is known, and the number of pairs is not fixed."""
+        if self.settings:
+            return False
         return self.comparison.is_worse() is not None if self.is_gate else self.comparison.decided
 
     def median(self, option: int) -> float | None:

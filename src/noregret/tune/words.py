@@ -49,6 +49,15 @@ def with_interval(estimate: float, lower: float, upper: float, unit: str = "") -
     return f"{number(estimate)}{unit}{ends}"
 
 
+def sentence(said: str) -> str:
+    """A statement as a sentence.
+
+    >>> sentence("better by 3%")
+    'Better by 3%.'
+    """
+    return f"{said[0].upper()}{said[1:]}."
+
+
 def percent(share: float) -> str:
     """A share in percent, whole but for small ones.
 

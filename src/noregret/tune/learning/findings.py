@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -28,14 +28,15 @@ from noregret.optimizer import (
     Optimizer,
     Product,
     Share,
-    Shift,
     Trial,
     is_same_setting,
     spread,
 )
+from noregret.tune.repeats import noise_near
 from noregret.tune.store.records import Record
 from noregret.tune.study.results import TIMES, JsonField, MaxRss, Result
 from noregret.tune.study.study import Params, Study, text
+from noregret.tune.words import with_interval
 
 OUTLYING = 0.2
 """An observation with a smaller weight than this is called an outlier."""
@@ -251,10 +252,7 @@ class Findings:
     @cached_property
     def best(self) -> Estimate | None:
         """Recommended point, None before the first observation, and with several objectives."""
-        return self._best(self.context) if self.done and self.is_single else None
-
-    def _best(self, context: Params | None) -> Estimate:
-        return self.optimizer.best(context)
+        return self.optimizer.best(self.context) if self.done and self.is_single else None
 
     @property
     def command(self) -> str:
@@ -282,10 +280,12 @@ class Findings:
         }
 
     def _gain(self, context: Params | None) -> Gain | None:
-        measured = any(is_same_setting(record.params, self.study.baseline) for record in self.done)
-        if not measured or not self.has_intervals:
-            return None
-        return self.optimizer.gain(context)
+        return self.optimizer.gain(context) if self.has_intervals and self._has_baseline else None
+
+    @property
+    def _has_baseline(self) -> bool:
+        """True if the baseline was measured."""
+        return any(is_same_setting(record.params, self.study.baseline) for record in self.done)
 
     @cached_property
     def contexts(self) -> list[Params]:
@@ -301,7 +301,7 @@ class Findings:
         places = Product(self.study.context).encode(self.contexts)
         few = spread(places, min(FEW_CONTEXTS, len(places)))
         chosen = sorted((self.contexts[int(i)] for i in few), key=self._order)
-        return [Recommended(its, self._best(its), self._gain(its)) for its in chosen]
+        return [Recommended(its, self.optimizer.best(its), self._gain(its)) for its in chosen]
 
     def _order(self, context: Params) -> tuple[float, ...]:
         """Sort key of contexts: numbers by size, choices in their order, absent values last."""
@@ -325,36 +325,16 @@ class Findings:
     @cached_property
     def noise_std(self) -> float:
         """The usual size of the noise near the best point, as a standard deviation."""
-        calibrated, estimate = self.optimizer.calibrated, self.optimizer.best(self.context).estimate
-        signed = estimate if self.optimizer.goal == "maximize" else -estimate
-        return calibrated.fit.noise * float(calibrated.scale.units(np.array(signed)))
-
-    @property
-    def heavy(self) -> bool:
-        """True if heavy-tailed noise explains the observations best."""
-        return self.optimizer.calibrated.noise.heavy
-
-    @property
-    def half_life(self) -> float:
-        """Evaluations after which an observation counts half, infinite without drift."""
-        return self.optimizer.half_life
-
-    @property
-    def shift(self) -> Shift | None:
-        """Change of the machine during the study, None if none is found."""
-        return self.optimizer.shift
+        return noise_near(self.optimizer, self.optimizer.best(self.context).estimate)
 
     def predicted(self, points: Sequence[Params]) -> tuple[Floats, Floats, Floats]:
         """Estimate, lower and upper bound at any params."""
         if not self.has_intervals:
             shape = len(points)
             return np.full(shape, self.values[0]), np.full(shape, -np.inf), np.full(shape, np.inf)
-        beliefs = self._predicted(points)
+        beliefs = self.optimizer.predict_many(points, self.context)
         found = np.array([(its.estimate, its.lower, its.upper) for its in beliefs], dtype=float).reshape(-1, 3)
         return found[:, 0], found[:, 1], found[:, 2]
-
-    def _predicted(self, points: Iterable[Params]) -> list[Estimate]:
-        return self.optimizer.predict_many(points, self.context)
 
     @cached_property
     def weights(self) -> dict[int, float]:
@@ -397,7 +377,7 @@ class Findings:
     def estimates(self) -> list[Estimate]:
         """Estimate of each of the points, in their order; empty without intervals."""
         params = (point.params for point in self.points)
-        return self._predicted(params) if self.has_intervals else []
+        return self.optimizer.predict_many(params, self.context) if self.has_intervals else []
 
     @cached_property
     def rivals(self) -> tuple[int, int]:
@@ -471,11 +451,6 @@ class Findings:
     @property
     def _is_importance_unknown(self) -> bool:
         return bool(self.study.context or self.study.fidelity)
-
-    @cached_property
-    def importance_among_better(self) -> dict[str, Share]:
-        """Importance of each parameter among the better half of all settings; empty where `importance` is."""
-        return self.optimizer.importance(better_half=True) if self.importance else {}
 
     @cached_property
     def effects(self) -> list[Effect]:
@@ -559,17 +534,14 @@ class Findings:
     @cached_property
     def front(self) -> list[JointEstimate]:
         """The settings that are likely best in some trade-off, by the first objective; empty with too few results."""
-        if not self.has_front:
-            return []
-        return self.optimizer.front(self.context)
+        return self.optimizer.front(self.context) if self.has_front else []
 
     @cached_property
     def picked(self) -> JointEstimate | None:
         """The setting that the wish names, None without one."""
         if not self.wish or not self.has_front:
             return None
-        limits, weights = self.wish.limits or None, self.wish.weights or None
-        return self.optimizer.best(self.context, limits=limits, weights=weights)
+        return self.optimizer.best(self.context, limits=self.wish.limits or None, weights=self.wish.weights or None)
 
     @cached_property
     def hypervolume(self) -> Hypervolume | None:
@@ -582,15 +554,21 @@ class Findings:
 
         That one is better by most in the objective where it is by least. None before the baseline was measured.
         """
-        measured = any(is_same_setting(record.params, self.study.baseline) for record in self.done)
-        if not measured or not self.has_front:
+        if not self.has_front or not self._has_baseline:
             return None
-        limits, weights = self.wish.limits or None, self.wish.weights or None
-        return self.optimizer.gain(self.context, limits=limits, weights=weights)
+        return self.optimizer.gain(self.context, limits=self.wish.limits or None, weights=self.wish.weights or None)
 
     def units(self) -> dict[str, str]:
         """The unit of each objective with a space before it; empty where it is not known."""
         return {name: unit_of(its.result) for name, its in self.study.objectives.items()}
+
+    def in_words(self, member: JointEstimate) -> str:
+        """The values of a setting of the front."""
+        units = self.units()
+        return ", ".join(
+            f"{name} {with_interval(value, member.lower[name], member.upper[name], units[name])}"
+            for name, value in member.values.items()
+        )
 
     @cached_property
     def trades(self) -> list[Trade]:
@@ -626,8 +604,10 @@ class Findings:
     def shares(self) -> dict[str, tuple[dict[str, Share], dict[str, Share]]]:
         """Importance of each parameter by objective, over the whole space and among the better half.
 
-        Empty for a table, with contexts, and with too few results.
+        Empty for a table, with contexts, and with too few results; for one objective also where `importance` is empty.
         """
+        if self.is_single:
+            return {VALUE: (self.importance, self.optimizer.importance(better_half=True))} if self.importance else {}
         if not self.has_front or self.study.context or not isinstance(self.study.space, Mapping):
             return {}
         whole, better = self.optimizer.importance(), self.optimizer.importance(better_half=True)
@@ -680,11 +660,12 @@ def _key(params: Params) -> tuple[str, ...]:
 
 def summary(found: Findings) -> dict[str, Any]:
     """Everything that was found; numbers that are not finite are None."""
+    gain, shift = found.gain, found.optimizer.shift
     return {
         **found.ending(),
-        "baseline": baseline_json(found),
-        "half_life": finite(found.half_life),
-        "shift": found.shift and found.shift._asdict(),
+        "baseline": gain and {**estimate_json(gain.baseline), "gain": percent_json(gain)},
+        "half_life": finite(found.optimizer.half_life),
+        "shift": shift and shift._asdict(),
         "trials": [found.measures.described(record) for record in found.records],
     }
 
@@ -702,13 +683,6 @@ def estimate_json(believed: Estimate) -> dict[str, Any]:
     """Estimate of a setting."""
     numbers = {name: getattr(believed, name) for name in ("estimate", "lower", "upper", "level", "gap", "feasible")}
     return {"params": believed.params, **{name: finite(number) for name, number in numbers.items()}}
-
-
-def baseline_json(found: Findings) -> dict[str, Any] | None:
-    """Estimate of the baseline, and the gain over it in percent."""
-    if found.gain is None:
-        return None
-    return {**estimate_json(found.gain.baseline), "gain": percent_json(found.gain)}
 
 
 def percent_json(gain: Gain) -> dict[str, float | bool | None]:

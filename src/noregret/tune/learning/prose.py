@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from noregret.optimizer import Estimate, Gain, Share, change_in_words, is_same_setting
+from noregret.optimizer import Estimate, change_in_words, is_same_setting
 from noregret.tune import words
 from noregret.tune.learning.findings import MOST_DOTS, Effect, Findings, Surface
 from noregret.tune.study.results import JsonField, MaxRss, Pattern, Result, UserTime, WallTime
@@ -50,7 +50,7 @@ def how_sure(findings: Findings) -> Iterator[str]:
     best = findings.best
     assert best
     if findings.study.constraints:
-        yield _sentence(feasibility(best) if best.is_likeliest else f"it {feasibility(best)}")
+        yield words.sentence(feasibility(best) if best.is_likeliest else f"it {feasibility(best)}")
     here = [record for record in findings.done if record.context == findings.context]
     times = sum(is_same_setting(record.params, best.params) for record in here)
     often = {1: "once", 2: "twice"}.get(times, f"{times} times")
@@ -62,20 +62,16 @@ def how_sure(findings: Findings) -> Iterator[str]:
         else f"This exact setting has not been measured{there}; the prediction comes from nearby ones."
     )
     if best.has_gap:
-        yield _sentence(best.remaining_in_words(findings.unit))
-    if findings.half_life < math.inf:
-        yield _sentence(change_in_words(findings.half_life)) + " All findings are about the present."
-    if findings.shift:
-        yield _sentence(str(findings.shift))
+        yield words.sentence(best.remaining_in_words(findings.unit))
+    half_life, shift = findings.optimizer.half_life, findings.optimizer.shift
+    if half_life < math.inf:
+        yield words.sentence(change_in_words(half_life)) + " All findings are about the present."
+    if shift:
+        yield words.sentence(str(shift))
     worse, close = findings.rivals
     if worse + close:
         yield _against_rivals(worse, close, best.level, bool(findings.study.constraints))
     yield from why_over(findings)
-
-
-def headline(gain: Gain) -> str:
-    """Gain of the best setting over the baseline."""
-    return _sentence(str(gain))
 
 
 def feasibility(best: Estimate) -> str:
@@ -145,6 +141,30 @@ def against(findings: Findings, other: Findings) -> Iterator[str]:
         yield f"The studies measure different results: {findings.label} and {other.label}."
 
 
+def front(findings: Findings) -> Iterator[str]:
+    """Meaning of the front, and its size."""
+    count = len(findings.front)
+    level = words.percent(findings.front[0].level)
+    yield (
+        f"{count} setting{'s' * (count != 1)}: each is best at some trade-off. The bars are the intervals of each "
+        f"value ({level}). A setting is here because of the model of all measurements, not because of one lucky one. "
+        "The probability is that of belonging to the true front."
+    )
+    if findings.gains and findings.gains.is_better and not findings.picked:
+        yield f"Compared with your settings, one of the front is {findings.gains}."
+    if volume := findings.hypervolume:
+        size = words.with_interval(volume.estimate, volume.lower, volume.upper)
+        yield f"Hypervolume: {size}. It grows as the front gets better in any objective."
+
+
+def picked(findings: Findings) -> Iterator[str]:
+    """Gain of the setting that was picked, and whether it meets the wish."""
+    if findings.picked and findings.picked.is_likeliest:
+        yield "No setting of the front is likely to meet it: this one comes nearest."
+    if findings.gains:
+        yield words.sentence(str(findings.gains))
+
+
 def timeline(findings: Findings) -> str:
     """Number of workers, and the share of the time in which they ran something."""
     spans = findings.spans.values()
@@ -204,9 +224,10 @@ def thinned(findings: Findings) -> Iterator[str]:
         yield f"Charts show at most {MOST_DOTS} measurements of a kind, evenly spread over the {count} there are."
 
 
-def importance(shares: Sequence[Share], several: bool = False) -> Iterator[str]:
+def importance(findings: Findings) -> Iterator[str]:
     """Meaning of the shares, which may be those of several objectives."""
-    level = next(iter(shares)).level
+    shares = [share for whole, _ in findings.shares.values() for share in whole.values()]
+    level = shares[0].level
     yield (
         "Share of the variation between settings that depends on this parameter. "
         f"The thin line is its interval ({words.percent(level)}). Among the better half, all settings worse than the "
@@ -214,7 +235,7 @@ def importance(shares: Sequence[Share], several: bool = False) -> Iterator[str]:
     )
     if not any(share.lower for share in shares):
         yield "Noise alone may explain all results so far: the settings may not differ at all."
-    if sum(share.estimate for share in shares) > 1 and not several:
+    if sum(share.estimate for share in shares) > 1 and findings.is_single:
         yield "Shares may add up to more than 100%: joint effects of two parameters count for both."
 
 
@@ -267,18 +288,13 @@ def noise(findings: Findings) -> Iterator[str]:
 
 
 def _tails(findings: Findings) -> str:
-    if findings.heavy or (findings.diagnosis and findings.diagnosis.heavy):
+    if findings.optimizer.calibrated.noise.heavy or (findings.diagnosis and findings.diagnosis.heavy):
         return (
             "The noise has heavy tails: outliers are far more frequent than in a normal distribution. Measurements "
             "therefore count for less the further off they are."
         )
     source = "Repeated measurements show" if findings.diagnosis else "The measurements show"
     return f"{source} no heavy tails: all measurements count equally."
-
-
-def repeats() -> str:
-    """Reason why settings are measured again."""
-    return "Repeated measurements of good settings separate luck from quality."
 
 
 def candidates(findings: Findings) -> str:
@@ -297,14 +313,6 @@ def outliers(findings: Findings) -> str:
     )
 
 
-def failures() -> str:
-    """Treatment of failed runs."""
-    return (
-        "A run that failed gave no number. A setting that has only failed is treated as a bad one if it is more likely "
-        "broken than unlucky, judging by how often it failed, how often others fail, and whether settings near it work."
-    )
-
-
 def measured(result: Result) -> str:
     """The study's result, as the object of 'minimize'."""
     if isinstance(result, JsonField):
@@ -315,10 +323,6 @@ def measured(result: Result) -> str:
         MaxRss: "its peak memory",
         Pattern: "a number found in its output",
     }.get(type(result), "the last number it prints")
-
-
-def _sentence(said: str) -> str:
-    return f"{said[0].upper()}{said[1:]}."
 
 
 def _count(number: int, what: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from noregret.optimizer import (
@@ -15,10 +16,12 @@ from noregret.optimizer import (
     Replay,
     Trial,
     axis_of,
+    safe_risks,
     unexplored_from,
 )
 from noregret.tune.store.records import Record, arrived
-from noregret.tune.study.study import Study
+from noregret.tune.study.results import LastNumber
+from noregret.tune.study.study import Constraint, Objective, Study
 
 AS_GOOD = 0.25
 """Preference of tuning for settings that were measured, see `OptimizerConfig`: without it, every further measurement
@@ -55,22 +58,48 @@ def as_told(study: Study, record: Record) -> Trial:
     return replace(trial, readings={**trial.readings, **outside}) if outside else trial
 
 
+def as_study(optimizer: Optimizer, path: Path, space: Any, **options: Any) -> Study:
+    """The study of the problem of an optimizer, one without a command; ``options`` are its other fields."""
+    risks = safe_risks(optimizer.safe, optimizer.constraints)
+    bounds = {
+        name: {"max" if its.operator == "<=" else "min": its.bound, "safe": None if risk is None else 1 - risk}
+        for (name, its), risk in zip(optimizer.constraints.items(), risks, strict=True)
+    }
+    return Study(
+        path,
+        (),
+        space,
+        goal=optimizer.goal or "minimize",
+        baseline=optimizer.baseline,
+        constraints={name: Constraint(LastNumber(), **bound) for name, bound in bounds.items()},
+        objectives={name: Objective(goal, LastNumber()) for name, goal in (optimizer.goals or {}).items()},
+        require=optimizer.require,
+        context=optimizer.context,
+        fidelity=optimizer.fidelity,
+        drift=optimizer.drift,
+        ranges=optimizer.possible,
+        **options,
+    )
+
+
 def replay_of(study: Study) -> Replay:
     """Replay of the history of a study."""
-    options: dict[str, Any] = {
-        "baseline": study.baseline,
-        "constraints": study.bounds,
-        "context": study.context,
-        "drift": study.drift,
-        "safe": study.safe,
-    }
-    options |= {"budget": study.budget.seconds} if study.weighs_costs else {}
-    options |= {"fidelity": study.fidelity} if study.fidelity else {}
-    options |= {"goals": study.goals} if study.objectives else {}
-    options |= {"possible": study.possible}
-    as_good = AS_GOOD if study.confirm else 0.0
-    goal = None if study.objectives else study.goal
-    return Replay(study.space, goal, study.seed, as_good=as_good, require=study.require, **options)
+    return Replay(
+        study.space,
+        None if study.objectives else study.goal,
+        study.seed,
+        as_good=AS_GOOD if study.confirm else 0.0,
+        require=study.require,
+        baseline=study.baseline,
+        constraints=study.bounds,
+        context=study.context,
+        drift=study.drift,
+        safe=study.safe,
+        goals=study.goals if study.objectives else None,
+        fidelity=study.fidelity or None,
+        budget=study.budget.seconds if study.weighs_costs else None,
+        possible=study.possible,
+    )
 
 
 def least_rounds(study: Study) -> int:

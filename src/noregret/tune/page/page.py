@@ -13,7 +13,7 @@ import re
 import shlex
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -25,7 +25,7 @@ from noregret.optimizer import VALUE, Choice, Share, Trial
 from noregret.tune import words
 from noregret.tune.learning import prose
 from noregret.tune.learning.findings import Findings, Point, unit_of
-from noregret.tune.page import fronts, pictures
+from noregret.tune.page import pictures
 from noregret.tune.study.exchange import columns, exported, table_of
 from noregret.tune.study.study import Params, groups, text, without_password
 
@@ -217,8 +217,8 @@ def _picked(findings: Findings) -> str:
         return ""
     return (
         f'<section class="best" id="best"><div><div>Picked by {words.html(str(findings.wish))}</div>'
-        f'<p class="gain">{words.html(fronts.in_words(findings, its))}</p>'
-        f"{_paragraphs(fronts.about_pick(findings))}</div>"
+        f'<p class="gain">{words.html(findings.in_words(its))}</p>'
+        f"{_paragraphs(prose.picked(findings))}</div>"
         f"{_setting(its.params, findings.command_of(its))}</section>"
     )
 
@@ -227,7 +227,7 @@ def _best(findings: Findings) -> str:
     best = findings.best
     if best is None:
         return f"<p>{prose.nothing(findings)}</p>"
-    gain = f'<p class="gain">{words.html(prose.headline(findings.gain))}</p>' if findings.gain else ""
+    gain = f'<p class="gain">{words.html(words.sentence(str(findings.gain)))}</p>' if findings.gain else ""
     return (
         f'<section class="best" id="best"><div><div>{prose.title(findings)}</div>'
         f'<div class="figure">{words.number(best.estimate)}{findings.unit}</div>'
@@ -286,6 +286,37 @@ def _against(findings: Findings, other: Findings) -> str:
     )
 
 
+def _front(findings: Findings) -> str:
+    """The settings of the front."""
+    units = findings.units()
+    names = [f"{name} ({unit.strip()})" if unit else name for name, unit in units.items()]
+    rows = [
+        [
+            str(place),
+            *(
+                words.with_interval(value, member.lower[name], member.upper[name])
+                for name, value in member.values.items()
+            ),
+            words.percent(member.probability),
+            *words.cells(member.params, findings.study.names),
+        ]
+        for place, member in enumerate(findings.front, 1)
+    ]
+    return _table(["setting", *names, "probability", *findings.study.names], rows)
+
+
+def _trades(findings: Findings) -> str:
+    """The trade-offs: between which settings, and what one gives up for what."""
+    rows = [
+        [
+            f"{trade.start + 1} to {trade.end + 1}",
+            str(trade) + ("" if trade.is_sure else " (the intervals overlap: not certain)"),
+        ]
+        for trade in findings.trades
+    ]
+    return _table(["settings", "in words"], rows, wordy=1)
+
+
 def _contexts(findings: Findings) -> str:
     given, gain = list(findings.study.context or ()), ["compared with your settings"] if findings.gain else []
     header = [*given, findings.label, "probably", *findings.study.names, *gain]
@@ -294,7 +325,7 @@ def _contexts(findings: Findings) -> str:
             *words.cells(its.context, given),
             words.number(its.best.estimate),
             " to ".join(words.between(its.best.lower, its.best.upper)),
-            *_setting_cells(findings, its.best.params),
+            *words.cells(its.best.params, findings.study.names),
             *([str(its.gain)] if its.gain else []),
         ]
         for its in findings.recommended
@@ -302,23 +333,11 @@ def _contexts(findings: Findings) -> str:
     return _table(header, rows, wordy=len(header) - 1 if gain else None)
 
 
-def _shares(findings: Findings) -> dict[str, tuple[Mapping[str, Share], Mapping[str, Share]]]:
-    """Shares of the parameters by objective, over the whole space and among the better half."""
-    if findings.is_single:
-        return {"": (findings.importance, findings.importance_among_better)} if findings.importance else {}
-    return dict(findings.shares)
-
-
-def _about_shares(findings: Findings) -> Iterator[str]:
-    shares = _shares(findings)
-    return prose.importance([its for whole, _ in shares.values() for its in whole.values()], several=len(shares) > 1)
-
-
-def _share_tables(findings: Findings) -> str:
+def _shares(findings: Findings) -> str:
     tables = "".join(
-        f"{f'<h3>{words.html(name)}</h3>' if name else ''}"
+        f"{'' if findings.is_single else f'<h3>{words.html(name)}</h3>'}"
         f'<table class="shares"><tbody>{_share_rows(*both)}</tbody></table>'
-        for name, both in _shares(findings).items()
+        for name, both in findings.shares.items()
     )
     return (
         '<ul class="legend"><li><span class="key whole"></span>over the whole space</li>'
@@ -377,7 +396,7 @@ def _settings(findings: Findings, points: Sequence[Point]) -> str:
     """Points as a chart and a table, by number."""
     estimates = findings.predicted([point.params for point in points])[0]
     rows = [
-        [str(i), words.number(estimate), *_spread(point), *_setting_cells(findings, point.params)]
+        [str(i), words.number(estimate), *_spread(point), *words.cells(point.params, findings.study.names)]
         for i, (point, estimate) in enumerate(zip(points, estimates, strict=True), 1)
     ]
     picture = pictures.settings(findings, points)
@@ -527,11 +546,6 @@ def _bound_of(column: Any) -> str:
     return "bound" if column == VALUE else f"bound.{column if kind == 'constraint' else name}"
 
 
-def _setting_cells(findings: Findings, params: Params) -> list[str]:
-    """The value of each parameter, empty where it does not apply."""
-    return words.cells(params, findings.study.names)
-
-
 def _table(
     header: Sequence[str], rows: Iterable[Sequence[str]], marked: Iterable[bool] = (), wordy: int | None = None
 ) -> str:
@@ -562,9 +576,9 @@ SECTIONS = (
         "front",
         "The front",
         lambda its: its.front,
-        fronts.about,
-        lambda its: "".join(fronts.picture(its, *pair) for pair in fronts.pairs(its)),
-        lambda its: f"{_table(*fronts.table(its))}{_paragraphs(prose.why_over(its))}",
+        prose.front,
+        lambda its: "".join(pictures.front(its, *pair) for pair in itertools.combinations(its.study.objectives, 2)),
+        lambda its: f"{_front(its)}{_paragraphs(prose.why_over(its))}",
         nav="Front",
     ),
     Section(
@@ -574,7 +588,7 @@ SECTIONS = (
         lambda its: [
             "What one gives up along the front, by the estimates; the last line is from its first setting to its last."
         ],
-        table=lambda its: _table(["settings", "in words"], fronts.trades(its), wordy=1),
+        table=_trades,
         nav="Trade-offs",
     ),
     Section(
@@ -594,7 +608,14 @@ SECTIONS = (
         nav="Measurements",
         line="best setting so far (judged with all data)",
     ),
-    Section("importance", "Which parameters matter", _shares, _about_shares, table=_share_tables, nav="Importance"),
+    Section(
+        "importance",
+        "Which parameters matter",
+        lambda its: its.shares,
+        prose.importance,
+        table=_shares,
+        nav="Importance",
+    ),
     Section(
         "effects",
         "What each parameter does",
@@ -634,7 +655,7 @@ SECTIONS = (
         "repeats",
         "Settings measured more than once",
         _when_done(lambda its: _repeated(its) and not its.candidates and not its.context),
-        lambda its: [prose.repeats()],
+        lambda its: ["Repeated measurements of good settings separate luck from quality."],
         table=lambda its: _settings(its, _repeated(its)),
     ),
     Section(
@@ -648,7 +669,11 @@ SECTIONS = (
         "failures",
         "Failed runs",
         lambda its: its.failed,
-        lambda its: [prose.failures()],
+        lambda its: [
+            "A run that failed gave no number. A setting that has only failed is treated as a bad one if it is more "
+            "likely broken than unlucky, judging by how often it failed, how often others fail, and whether settings "
+            "near it work."
+        ],
         table=_failures,
         nav="Failures",
     ),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from noregret.tune.learning.findings import MOST_DOTS, Effect, Findings, Point, 
 from noregret.tune.page.charts import BOTTOM, TEXT_WIDTH, TOP, Axis, Chart, cut, named_axis, padded
 from noregret.tune.study.study import text
 
+Subject = ParamSpec("Subject")
+
 WIDE, NARROW, HEIGHT = 880, 380, 260
 """The widths of charts for desks, of charts for phones and small charts, and the height of all."""
 COLOURS = 8
@@ -22,7 +24,10 @@ COLOURS = 8
 FINENESS = 4
 """Number of cells of a surface between two values of a parameter."""
 
-
+FRONT_HEIGHT = 380
+"""Height of a chart of a front."""
+FRONT_MARGIN = 1.0
+"""Measurements this many times the range of their middle 80% beyond it are not shown: they would flatten the rest."""
 UNITS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0}
 """Units of the timeline, in seconds."""
 MOST_NAMED = 20
@@ -42,12 +47,18 @@ BEST = 0.1
 """The share of the measurements that are called the best."""
 
 
-def history(findings: Findings) -> str:
-    """Every measurement and the best so far, in the order of trials, for wide pages and for narrow ones."""
-    return _history(findings, WIDE).svg("wide") + _history(findings, NARROW).svg("narrow")
+def in_both_widths(draw: Callable[Concatenate[int, Subject], Chart]) -> Callable[Subject, str]:
+    """Make a function that draws a chart of a width return it for wide pages and for narrow ones."""
+
+    def drawn(*args: Subject.args, **named: Subject.kwargs) -> str:
+        return draw(WIDE, *args, **named).svg("wide") + draw(NARROW, *args, **named).svg("narrow")
+
+    return drawn
 
 
-def _history(findings: Findings, width: int) -> Chart:
+@in_both_widths
+def history(width: int, findings: Findings) -> Chart:
+    """Every measurement and the best so far, in the order of trials."""
     numbers = [record.number for record in findings.records] or [0]
     first, last = min(numbers), max(numbers)
     trials = Axis(first - 0.5, last + 0.5, "trial", whole=True, column="trial")
@@ -88,18 +99,56 @@ def effect(findings: Findings, found: Effect) -> str:
     return chart.svg("small")
 
 
-def timeline(findings: Findings) -> str:
-    """Start and end of every trial, a row for each worker, for wide pages and for narrow ones."""
-    return _timeline(findings, WIDE).svg("wide") + _timeline(findings, NARROW).svg("narrow")
-
-
 def time_unit(findings: Findings) -> tuple[str, float]:
     """Unit of the timeline, and its seconds."""
-    end = max(span.end for span in findings.spans.values())
-    return next(((name, size) for name, size in UNITS.items() if end >= 2 * size), ("seconds", 1.0))
+    return _unit_of(max(span.end for span in findings.spans.values()))
 
 
-def _timeline(findings: Findings, width: int) -> Chart:
+def _unit_of(seconds: float) -> tuple[str, float]:
+    return next(((name, size) for name, size in UNITS.items() if seconds >= 2 * size), ("seconds", 1.0))
+
+
+@in_both_widths
+def front(width: int, findings: Findings, across: str, up: str) -> Chart:
+    """The front and all measurements in two objectives."""
+    x, y = _objective_axis(findings, across), _objective_axis(findings, up)
+    chart = Chart(x, y, width, FRONT_HEIGHT, f"The front in {across} and {up}, and all measurements")
+    by_kind: dict[str, list[tuple[float, float]]] = {}
+    for record in thinned(findings.done):
+        left, height = findings.value(record, across), findings.value(record, up)
+        if left is not None and height is not None and x.low <= left <= x.high:
+            by_kind.setdefault(findings.kinds[record.number], []).append((left, height))
+    for kind, points in by_kind.items():
+        chart.dots(points, kind)
+    if findings.picked:
+        chart.dots([(findings.picked.values[across], findings.picked.values[up])], "recommended")
+    for member in findings.front:
+        chart.cross(
+            (member.values[across], member.lower[across], member.upper[across]),
+            (member.values[up], member.lower[up], member.upper[up]),
+            f"{findings.in_words(member)}; {words.params(member.params)}",
+        )
+    chart.dots([(member.values[across], member.values[up]) for member in findings.front], "front")
+    return chart
+
+
+def _objective_axis(findings: Findings, name: str) -> Axis:
+    """Axis of an objective that shows the front with its intervals, and the measurements that are not far off."""
+    measured = [value for record in findings.done if (value := findings.value(record, name)) is not None]
+    low, high = np.quantile(measured, [0.1, 0.9])
+    margin = FRONT_MARGIN * (high - low) or np.inf
+    found = [value for value in measured if low - margin <= value <= high + margin]
+    members = [*findings.front, *([findings.picked] if findings.picked else [])]
+    found += [end for its in members for end in (its.values[name], its.lower[name], its.upper[name])]
+    unit = findings.units()[name]
+    label = f"{name} ({unit.strip()})" if unit else name
+    goal = "lower is better" if findings.study.goals[name] == "minimize" else "higher is better"
+    return padded(filter(math.isfinite, found), f"{label}, {goal}", f"value.{name}")
+
+
+@in_both_widths
+def timeline(width: int, findings: Findings) -> Chart:
+    """Start and end of every trial, a row for each worker."""
     name, size = time_unit(findings)
     workers = 1 + max(span.worker for span in findings.spans.values())
     end = max(span.end for span in findings.spans.values()) / size
@@ -118,15 +167,11 @@ def _timeline(findings: Findings, width: int) -> Chart:
     return chart
 
 
-def spent(findings: Findings) -> str:
-    """The best so far by the cost of the trials up to then, for wide pages and for narrow ones."""
-    return _spent(findings, WIDE).svg("wide") + _spent(findings, NARROW).svg("narrow")
-
-
-def _spent(findings: Findings, width: int) -> Chart:
-    total, name, size = sum(findings.costs.values()), "cost", 1.0
-    if findings.timed:
-        name, size = next(((name, size) for name, size in UNITS.items() if total >= 2 * size), ("seconds", 1.0))
+@in_both_widths
+def spent(width: int, findings: Findings) -> Chart:
+    """The best so far by the cost of the trials up to then."""
+    total = sum(findings.costs.values())
+    name, size = _unit_of(total) if findings.timed else ("cost", 1.0)
     steps, costs = findings.best_so_far, sorted(findings.costs.items())
     ends = [end for its in steps for end in (its.estimate.lower, its.estimate.upper) if math.isfinite(end)]
     spending = Axis(0.0, total / size, f"{name} spent")
@@ -138,12 +183,9 @@ def _spent(findings: Findings, width: int) -> Chart:
     return chart
 
 
-def against(findings: Findings, other: Findings) -> str:
-    """The best so far of two studies, for wide pages and for narrow ones."""
-    return _against(findings, other, WIDE).svg("wide") + _against(findings, other, NARROW).svg("narrow")
-
-
-def _against(findings: Findings, other: Findings, width: int) -> Chart:
+@in_both_widths
+def against(width: int, findings: Findings, other: Findings) -> Chart:
+    """The best so far of two studies."""
     found = [step.estimate for its in (findings, other) for step in its.best_so_far]
     ends = [end for its in found for end in (its.lower, its.upper) if math.isfinite(end)]
     last = max(record.number for its in (findings, other) for record in its.records)

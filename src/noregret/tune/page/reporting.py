@@ -13,9 +13,10 @@ from typing import Any, overload
 from noregret.files import write_atomically
 from noregret.optimizer import Optimizer, Product, Trial
 from noregret.tune.learning.findings import Findings
+from noregret.tune.learning.suggest import as_study
 from noregret.tune.page.page import page
 from noregret.tune.study.results import LastNumber
-from noregret.tune.study.study import Budget, Constraint, Objective, Params, Study, Tracked
+from noregret.tune.study.study import Budget, Params, Tracked
 
 HEIGHT = 800
 """Height of a page in a notebook, in pixels; it scrolls."""
@@ -132,23 +133,6 @@ def _by_column(row: Any) -> Params:
 
 def findings(space: Any, optimizer: Optimizer, trials: Sequence[Trial], name: str) -> Findings:
     """Findings of an optimizer that knows these trials, as of a study without a command."""
-    study = Study(
-        Path(),
-        (),
-        space,
-        name=name,
-        goal=optimizer.goal or "minimize",
-        budget=Budget(),
-        baseline=optimizer.baseline,
-        constraints={
-            name: Constraint(LastNumber(), **{"max" if its.operator == "<=" else "min": its.bound})
-            for name, its in optimizer.constraints.items()
-        },
-        context=optimizer.context,
-        require=optimizer.require,
-        fidelity=optimizer.fidelity,
-        objectives={name: Objective(goal, LastNumber()) for name, goal in (optimizer.goals or {}).items()},
-        tracked={name: Tracked(LastNumber()) for trial in trials for name in optimizer.measures.tracked(trial)},
-        ranges=optimizer.possible,
-    )
+    tracked = {name: Tracked(LastNumber()) for trial in trials for name in optimizer.measures.tracked(trial)}
+    study = as_study(optimizer, Path(), space, name=name, budget=Budget(), tracked=tracked)
     return Findings(study, trials, optimizer)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from math import isfinite
 from typing import Any
 
 from noregret.optimizer import (
+    LEVEL,
     VALUE,
     BadReading,
     Estimate,
@@ -23,7 +25,7 @@ from noregret.optimizer import (
     checked_confidence,
     checked_tolerance,
 )
-from noregret.tune.learning.findings import finite, member_json
+from noregret.tune.learning.findings import best_json, finite, member_json
 from noregret.tune.service import models
 from noregret.tune.service.live import AskRequest, Assignment, LiveStudy, Refused
 from noregret.tune.service.models import BadField, Place, field_of
@@ -31,6 +33,7 @@ from noregret.tune.service.studies import Studies
 from noregret.tune.store.identity import SERVICE
 from noregret.tune.store.records import Record
 from noregret.tune.store.storage import Listed
+from noregret.tune.study.study import StudyError
 
 FAILED = "reported as a failure"
 """Reason of a failure that a client reports."""
@@ -46,6 +49,17 @@ class Unknown(LookupError):
 
 class Contradiction(ValueError):
     """The request contradicts what is stored, or comes too early."""
+
+
+@contextmanager
+def _unless_contradicted() -> Iterator[None]:
+    """Raise a ValueError of the block as Contradiction, unless it is about a field of the request or the storage."""
+    try:
+        yield
+    except (BadField, StudyError):
+        raise
+    except ValueError as error:
+        raise Contradiction(str(error)) from None
 
 
 def faults(errors: Iterable[Any]) -> list[tuple[list[str | int], str, str]]:
@@ -71,7 +85,7 @@ def described(study: LiveStudy, context: Any) -> models.StudyState:
     """A study with the number of its trials and the recommended params."""
     is_known = study.study.context is None or context is not None
     here = context_of(study, context) if is_known else None
-    known = study.best(here) if is_known and not study.study.objectives else None
+    known = _best(study, here) if is_known and not study.study.objectives else None
     counts = counted(study)
     return models.StudyState(
         **study.study.description,
@@ -186,12 +200,8 @@ def withdrawn(study: LiveStudy, id: int, because: str) -> models.RecordForm:
 
 
 def _changed(study: LiveStudy, id: int, change: Callable[[], Record | None]) -> models.RecordForm:
-    try:
+    with _unless_contradicted():
         found = change()
-    except BadField:
-        raise
-    except ValueError as error:
-        raise Contradiction(str(error)) from None
     if found is None:
         raise Unknown(f"there is no trial {id}")
     return record_form(study, found)
@@ -202,10 +212,8 @@ def reported(study: LiveStudy, id: int, form: models.ReportForm) -> models.Verdi
     with field_of("fidelity"):
         if study.study.levels is not None:
             study.study.levels.checked(form.fidelity)
-    try:
+    with _unless_contradicted():
         stop = study.report(id, form.fidelity, form.value)
-    except ValueError as error:
-        raise Contradiction(str(error)) from None
     if stop is None:
         raise Unknown(f"there is no trial {id}")
     return models.VerdictForm(stop=stop)
@@ -220,15 +228,11 @@ def front(study: LiveStudy, context: Any, reference: Any = None) -> models.Front
     """The params to choose from with several objectives; Contradiction with one, or before there are values enough."""
     if not study.study.objectives:
         raise Contradiction("the study has one objective, and no front: see its best")
-    here = context_of(study, context)
-    try:
-        members = study.front(here)
-    except ValueError as error:
-        raise Contradiction(str(error)) from None
-    try:
-        volume = study.hypervolume(here, reference)
-    except ValueError as error:
-        raise BadField(("reference",), error) from None
+    here, optimizer = context_of(study, context), study.known().optimizer
+    with _unless_contradicted():
+        members = optimizer.front(here)
+    with field_of("reference"):
+        volume = optimizer.hypervolume(reference, here)
     found = [models.FrontEstimateForm(**member_json(member)) for member in members]
     return models.FrontForm(front=found, hypervolume=models.HypervolumeForm(**vars(volume)))
 
@@ -246,10 +250,16 @@ def best(
     if study.study.objectives:
         wanted = 'is needed with several objectives, or weights: {"cost": ["<=", 0.3]}, or see the front'
         raise BadField(("limits",), ValueError(wanted))
-    known = study.best(here)
+    known = _best(study, here)
     if known is None:
         raise Contradiction("the study has no value yet: tell one first")
     return best_form(*known)
+
+
+def _best(study: LiveStudy, context: dict[str, Any] | None) -> tuple[Estimate, float] | None:
+    """Recommended params and the half-life of observations, None before the first value."""
+    known = study.known()
+    return (known.optimizer.best(context), known.optimizer.half_life) if known.has_value else None
 
 
 def _picked(study: LiveStudy, context: dict[str, Any] | None, limits: Any, weights: Any) -> JointEstimate:
@@ -257,27 +267,21 @@ def _picked(study: LiveStudy, context: dict[str, Any] | None, limits: Any, weigh
     place = ("limits" if limits is not None else "weights",)
     if not study.study.objectives:
         raise BadField(place, ValueError("is for several objectives: this study has one"))
-    try:
-        study.front(context)
-    except ValueError as error:
-        raise Contradiction(str(error)) from None
-    try:
-        return study.picked(context, limits, weights)
-    except ValueError as error:
-        raise BadField(place, error) from None
+    optimizer = study.known().optimizer
+    with _unless_contradicted():
+        optimizer.front(context)
+    with field_of(*place):
+        found: JointEstimate = optimizer.best(context, limits=limits, weights=weights)
+        return found
 
 
 def predicted(study: LiveStudy, form: models.PredictForm) -> models.EstimateForm | models.FrontEstimateForm:
     """Estimate for params of a request; Contradiction before there are two values."""
     context = context_of(study, form.context)
-    try:
+    with field_of("params"):
         params = study.study.settings.checked(form.params)
-    except ValueError as error:
-        raise BadField(("params",), error) from None
-    try:
-        found = study.predict(params, context)
-    except ValueError as error:
-        raise Contradiction(str(error)) from None
+    with _unless_contradicted():
+        found = study.known().optimizer.predict(params, context)
     if isinstance(found, JointEstimate):
         return models.FrontEstimateForm(**member_json(found))
     return estimated(found)
@@ -291,10 +295,10 @@ def gain(study: LiveStudy, context: Any, limits: Any = None, weights: Any = None
     here = context_of(study, context)
     if limits is not None or weights is not None:
         _picked(study, here, limits, weights)
-    try:
-        found = study.gain(here, limits, weights)
-    except ValueError as error:
-        raise Contradiction(str(error)) from None
+    if study.study.baseline is None:
+        raise Contradiction("there is nothing to compare with: make a study with a baseline")
+    with _unless_contradicted():
+        found = study.known().optimizer.gain(here, limits=limits, weights=weights)
     if isinstance(found, Gains):
         return models.GainsForm(gains={name: _gain(its) for name, its in found.items()}, text=str(found))
     return _gain(found)
@@ -304,27 +308,27 @@ def done(
     study: LiveStudy, within: float | str, confidence: float, by: StopRule = "model", context: Any = None
 ) -> models.DoneForm:
     """Decision whether no other params are likely to be better than the best by more than ``within``."""
-    for name, check, value in (("within", checked_tolerance, within), ("confidence", checked_confidence, confidence)):
-        try:
-            check(value)
-        except ValueError as error:
-            raise BadField((name,), error) from None
+    with field_of("within"):
+        checked_tolerance(within)
+    with field_of("confidence"):
+        checked_confidence(confidence)
     if study.study.objectives:
         raise Contradiction("done is about one objective, and this study has several: see its front")
-    stop, gap, level = study.done(within, confidence, context_of(study, context), by)
-    return models.DoneForm(done=stop, gap=finite(gap), level=level)
+    here, known = context_of(study, context), study.known()
+    if not known.has_value:
+        return models.DoneForm(done=False, gap=None, level=LEVEL)
+    stop, its = known.optimizer.done(within, confidence, by, context=here), known.optimizer.best(here)
+    return models.DoneForm(done=stop, gap=finite(its.gap), level=its.level)
 
 
 def context_of(study: LiveStudy, given: Any, place: Place = ("context",)) -> dict[str, Any] | None:
     """A context of the study, None if it has none; BadField if it is missing or bad."""
-    try:
+    with field_of(*place):
         if given is not None and study.study.context is None:
             raise ValueError("the study has no context: leave it out")
         if given is None and study.study.context is not None:
             raise ValueError(f"is needed in this study: an object with {', '.join(study.study.context)}")
         part = study.study.contexts.within(given)
-    except ValueError as error:
-        raise BadField(place, error) from None
     return dict(part.context) if isinstance(part, FixedContext) else None
 
 
@@ -355,43 +359,22 @@ def in_words(study: LiveStudy, record: Record, other: Record | None = None) -> s
 
 def best_form(found: Estimate, half_life: float) -> models.BestForm:
     """The recommended params, and the half-life of observations."""
-    fields = ("name", "from", "to", "gain", "lower", "upper")
-    return models.BestForm(
-        **dict(estimated(found)),
-        gap=finite(found.gap),
-        remaining=finite(found.remaining),
-        changes=[
-            models.ChangeForm(**dict(zip(fields, (*its[:3], *map(finite, its[3:])), strict=True)))
-            for its in found.changes
-        ],
-        half_life=finite(half_life),
-    )
+    its, names = best_json(found), ("name", "from", "to", "gain", "lower", "upper")
+    changes = [dict(zip(names, change.values(), strict=True)) for change in its["changes"]]
+    return models.BestForm(**its | {"changes": changes, "half_life": finite(half_life)})
 
 
 def estimated(found: Estimate) -> models.EstimateForm:
     """An estimate; what is not known is null."""
-    return models.EstimateForm(
-        params=found.params,
-        estimate=found.estimate,
-        lower=finite(found.lower),
-        upper=finite(found.upper),
-        level=found.level,
-        feasible=found.feasible,
-    )
+    known = {name: getattr(found, name) for name in models.EstimateForm.model_fields}
+    return models.EstimateForm(**known | {"lower": finite(found.lower), "upper": finite(found.upper)})
 
 
 def _gain(found: Gain) -> models.GainForm:
-    return models.GainForm(
-        estimate=found.estimate,
-        lower=finite(found.lower),
-        upper=finite(found.upper),
-        level=found.level,
-        relative=found.relative if found.relative and all(map(isfinite, found.relative)) else None,
-        best=estimated(found.best),
-        baseline=estimated(found.baseline),
-        goal=found.goal,
-        text=str(found),
-    )
+    ends = {"lower": finite(found.lower), "upper": finite(found.upper)}
+    relative = found.relative if found.relative and all(map(isfinite, found.relative)) else None
+    both = {"best": estimated(found.best), "baseline": estimated(found.baseline)}
+    return models.GainForm(**vars(found) | ends | both | {"relative": relative, "text": str(found)})
 
 
 def _listed(study: Listed) -> models.ListedStudy:

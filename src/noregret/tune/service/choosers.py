@@ -65,7 +65,7 @@ class Request(NamedTuple):
     """Function that is called with the optimizer."""
     fits: Fits
     """Fits that were made for this study in another process."""
-    gone: Sequence[int]
+    gone: Sequence[int] = ()
     """Studies that are closed."""
 
 
@@ -152,26 +152,16 @@ class ModelClient:
         """
         self._replay.remember(fits)
         if self._chooser is not None:
+            start, replay = (0, self._replay) if self._sent is None else (_shared(self._sent, answers), None)
+            self._sent = None
             try:
-                return self._asked(self._chooser, answers, then, settled, fits)
+                found: T = self._chooser.ask(Request(self._study, replay, start, answers[start:], settled, then, fits))
+                self._sent = list(answers)
+                return found
             except ChooserLost:
                 LOG.warning("a process that chooses what to measure has ended: the server does so itself")
                 self._chooser = None
         return then(self._replay(answers, settled=settled))
-
-    def _asked(
-        self,
-        chooser: Chooser,
-        answers: Sequence[Trial],
-        then: Callable[[Optimizer], T],
-        settled: int | None,
-        fits: Fits,
-    ) -> T:
-        start, replay = (0, self._replay) if self._sent is None else (_shared(self._sent, answers), None)
-        self._sent = None
-        found: T = chooser.ask(Request(self._study, replay, start, answers[start:], settled, then, fits, ()))
-        self._sent = list(answers)
-        return found
 
 
 def _shared(first: Sequence[Trial], second: Sequence[Trial]) -> int:
@@ -180,46 +170,35 @@ def _shared(first: Sequence[Trial], second: Sequence[Trial]) -> int:
     return next((i for i, (one, other) in pairs if not is_same(one, other)), min(len(first), len(second)))
 
 
-class _Session(NamedTuple):
-    """A study in a chooser, and the answers of its history."""
-
-    replay: Replay
-    answers: list[Trial]
-
-
 def _work(line: Connection, servers: Connection) -> None:
     """Answer requests until the server has ended."""
     servers.close()  # the other end of the line: once the server's is closed too, nothing more can come
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
-    studies: dict[int, _Session] = {}
+    studies: dict[int, tuple[Replay, list[Trial]]] = {}
     with suppress(EOFError, OSError), one_thread():
         while True:
             request: Request = line.recv()
             for study in request.gone:
                 studies.pop(study, None)
-            _send(line, _replied(studies, request))
+            reply = _replied(studies, request)
+            try:
+                line.send(reply)
+            except (OSError, EOFError):
+                raise
+            except Exception as error:  # it cannot be pickled
+                line.send(Reply(error=RuntimeError(f"{error!r}, of {reply!r}")))
 
 
-def _replied(studies: dict[int, _Session], request: Request) -> Reply:
+def _replied(studies: dict[int, tuple[Replay, list[Trial]]], request: Request) -> Reply:
     try:
-        session = studies.get(request.study)
-        if request.replay is not None or session is None:
-            assert request.replay is not None
-            session = studies[request.study] = _Session(request.replay, [])
-        session.answers[request.start :] = request.answers
-        session.replay.remember(request.fits)
-        return Reply(request.then(session.replay(session.answers, settled=request.settled)))
+        if request.replay is not None:
+            studies[request.study] = request.replay, []
+        replay, answers = studies[request.study]
+        answers[request.start :] = request.answers
+        replay.remember(request.fits)
+        return Reply(request.then(replay(answers, settled=request.settled)))
     except Exception as error:  # the server reports it, whatever it is
         return Reply(error=error)
-
-
-def _send(line: Connection, reply: Reply) -> None:
-    try:
-        line.send(reply)
-    except (OSError, EOFError):
-        raise
-    except Exception as error:  # it cannot be pickled
-        line.send(Reply(error=RuntimeError(f"{error!r}, of {reply!r}")))
 
 
 def itself(optimizer: Optimizer) -> Optimizer:

@@ -41,6 +41,9 @@ TIMEOUT_SECONDS = 120.0
 MOST_ROWS, MOST_BYTES = 1000, 1_000_000
 """Largest number of observations of one request, and their size: a server accepts 1 MiB."""
 
+SIDES = {"<=": "max", ">=": "min"}
+"""Name of a bound on a constraint in requests, by its sign."""
+
 
 class ServerError(ConnectionError):
     """The server cannot be reached, or cannot answer now."""
@@ -105,7 +108,7 @@ class Connection:
             raise ValueError(f"url must be like 'http://127.0.0.1:8420', got {url!r}")
         self._kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._place, self._base = (parts.hostname, parts.port), parts.path.rstrip("/")
-        self.url, self.study = url, study
+        self.url, self.study, self._path = url, study, f"/studies/{quote(study, safe='')}"
         self._token = token or os.environ.get("NOREGRET_TOKEN")
         self._stopped: frozenset[int] = frozenset()
 
@@ -128,26 +131,18 @@ class Connection:
         possible: Any = None,
     ) -> None:
         """Create the study if it does not exist; ValueError if another one of its name does."""
-        sides = {"<=": "max", ">=": "min"}
-        body = {
+        is_table = not isinstance(space, Mapping)
+        needed = {
             "name": self.study,
             "goal": goal or (None if goals else "minimize"),
-            "context": None if context is None else {name: form(parameter) for name, parameter in context.items()},
+            "context": _forms(context),
             "baseline": baseline,
-            "constraints": {name: {sides[side]: bound} for name, (side, bound) in (constraints or {}).items()},
+            "constraints": {name: {SIDES[sign]: bound} for name, (sign, bound) in (constraints or {}).items()},
+            **({"table": [_params(row) for row in space]} if is_table else {"space": _forms(space)}),
         }
-        if isinstance(space, Mapping):
-            body["space"] = {name: form(parameter) for name, parameter in space.items()}
-        else:
-            body["table"] = [_params(row) for row in space]
-        body |= {} if drift is None else {"drift": drift}  # older servers refuse the field
-        body |= {} if safe is None else {"safe": safe}
-        body |= {} if goals is None else {"goals": dict(goals)}
-        body |= {"require": list(require)} if require else {}
-        body |= {} if possible is None else {"possible": possible}
-        if fidelity is not None:
-            body |= {"fidelity": {name: form(parameter) for name, parameter in fidelity.items()}}
-        self._send("POST", "/studies", body)
+        newer = {"drift": drift, "safe": safe, "goals": goals and dict(goals), "require": list(require or ()) or None}
+        newer |= {"possible": possible, "fidelity": _forms(fidelity)}  # older servers refuse these fields
+        self._send("POST", "/studies", needed | {name: its for name, its in newer.items() if its is not None})
 
     @overload
     def ask(self, count: None = None, context: Any = None, *, client: str | None = None) -> Trial: ...
@@ -161,7 +156,7 @@ class Connection:
         for example, returns the pending trials of that client.
         """
         body = {"count": 1 if count is None else count, "context": context, "client": client}
-        asked = self._send("POST", self._path("/ask"), body)["trials"]
+        asked = self._send("POST", f"{self._path}/ask", body)["trials"]
         trials = [
             Trial(found["id"], found["params"], context=context, fidelity=found.get("fidelity")) for found in asked
         ]
@@ -196,7 +191,7 @@ class Connection:
         body = _told(told, bound, noise, constraints, readings) | _cost(cost)
         body |= {} if fidelity is None else {"fidelity": fidelity}
         if isinstance(trial, Trial):
-            self._send("POST", self._path(f"/trials/{trial.id}/tell"), body)
+            self._send("POST", f"{self._path}/trials/{trial.id}/tell", body)
         else:
             self._send_past([{"params": _params(trial), "context": context, **body}])
 
@@ -206,16 +201,16 @@ class Connection:
         The value is one that `tell` takes. What was stored before stays listed as ``earlier``, with the reason.
         """
         body = _told(value, None, None, constraints, None) | {"because": reason}
-        self._send("PUT", self._path(f"/trials/{_id(trial)}"), body)
+        self._send("PUT", f"{self._path}/trials/{_id(trial)}", body)
 
     def withdraw(self, trial: Trial | int, reason: str = "") -> None:
         """Take a trial that has an outcome out of all conclusions: `Optimizer.withdraw`."""
-        self._send("DELETE", self._path(f"/trials/{_id(trial)}"), {"because": reason})
+        self._send("DELETE", f"{self._path}/trials/{_id(trial)}", {"because": reason})
 
     def report(self, trial: Trial, fidelity: Any, value: float) -> None:
         """Report an intermediate value of a trial that is running: ``study.report(trial, {"epochs": 9}, value)``."""
         body = {"fidelity": fidelity, "value": checked_value(_number(value))}
-        answer = self._send("POST", self._path(f"/trials/{trial.id}/report"), body)
+        answer = self._send("POST", f"{self._path}/trials/{trial.id}/report", body)
         self._stopped = self._stopped | {trial.id} if answer["stop"] else self._stopped - {trial.id}
 
     def should_stop(self, trial: Trial) -> bool:
@@ -232,9 +227,8 @@ class Connection:
         in several requests: after an error, call it again.
         """
         found = self.describe()
-        sides = {"max": "<=", "min": ">="}
         bounds = {
-            name: next((sides[side], bound) for side, bound in its.items() if bound is not None)
+            name: next((sign, its[side]) for sign, side in SIDES.items() if its.get(side) is not None)
             for name, its in found["constraints"].items()
         }
         space, context = (_space(found[key]) for key in ("space", "context"))
@@ -267,7 +261,7 @@ class Connection:
         """Report that a trial failed, or params tried in the past, in this context if there are contexts."""
         if isinstance(trial, Trial):
             body = _cost(cost) | ({"reason": reason} if reason else {})
-            self._send("POST", self._path(f"/trials/{trial.id}/fail"), body or None)
+            self._send("POST", f"{self._path}/trials/{trial.id}/fail", body or None)
         else:
             self._send_past([{"params": _params(trial), "context": context, "failed": True, **_cost(cost)}])
 
@@ -276,83 +270,62 @@ class Connection:
 
         With several objectives, ``limits`` or ``weights`` say which of the front are wanted, as for `Optimizer.best`.
         """
-        return _estimate(self._send("GET", self._path(f"/best?{_query(context, **_wish(limits, weights))}")))
+        return _estimate(self._send("GET", f"{self._path}/best?{_query(context, **_wish(limits, weights))}"))
 
     def front(self, context: Any = None) -> list[JointEstimate]:
         """The params that are likely best in some trade-off of several objectives: `Optimizer.front`."""
-        return [_estimate(its) for its in self._send("GET", self._path(f"/front?{_query(context)}"))["front"]]
+        return [_estimate(its) for its in self._send("GET", f"{self._path}/front?{_query(context)}")["front"]]
 
     def hypervolume(self, reference: Mapping[str, float] | None = None, context: Any = None) -> Hypervolume:
         """Volume between the front and a reference point, with its interval: `Optimizer.hypervolume`."""
         wish = {} if reference is None else {"reference": json.dumps(reference)}
-        found = self._send("GET", self._path(f"/front?{_query(context, **wish)}"))["hypervolume"]
+        found = self._send("GET", f"{self._path}/front?{_query(context, **wish)}")["hypervolume"]
         return Hypervolume(**{key: _bound(key, its) for key, its in found.items()})
 
     def predict(self, params: Any, context: Any = None) -> Any:
         """Estimate for these params, in this context if there are contexts."""
-        return _estimate(self._send("POST", self._path("/predict"), {"params": params, "context": context}))
+        return _estimate(self._send("POST", f"{self._path}/predict", {"params": params, "context": context}))
 
     def gain(self, context: Any = None, *, limits: Any = None, weights: Any = None) -> Any:
         """Difference between `best` and the baseline, with its interval, or in each of several objectives."""
-        found = self._send("GET", self._path(f"/gain?{_query(context, **_wish(limits, weights))}"))
+        found = self._send("GET", f"{self._path}/gain?{_query(context, **_wish(limits, weights))}")
         if "gains" in found:
-            return Gains({name: self._gain(its) for name, its in found["gains"].items()})
-        return self._gain(found)
-
-    def _gain(self, found: Mapping[str, Any]) -> Gain:
-        baseline = _estimate(found["baseline"])
-        best = _estimate(found["best"])
-        best = baseline if is_same_setting(best.params, baseline.params) else best
-        return Gain(
-            found["estimate"],
-            _bound("lower", found["lower"]),
-            _bound("upper", found["upper"]),
-            best,
-            baseline,
-            found["goal"],
-            found["level"],
-            None if found["relative"] is None else (found["relative"][0], found["relative"][1]),
-        )
+            return Gains({name: _gain(its) for name, its in found["gains"].items()})
+        return _gain(found)
 
     def done(self, within: float | str, confidence: float = 0.95, by: StopRule = "model", context: Any = None) -> bool:
         """Return True if no setting is likely to be better than `best` by more than ``within``: `Optimizer.done`."""
         asked = _query(context, within=within, confidence=confidence, by=by)
-        return bool(self._send("GET", self._path(f"/done?{asked}"))["done"])
+        return bool(self._send("GET", f"{self._path}/done?{asked}")["done"])
 
     def describe(self) -> dict[str, Any]:
         """The study: ``name``, ``goal``, ``goals``, ``space`` and so on as JSON, the number of ``trials``, ``best``."""
-        return dict(self._send("GET", self._path("")))
+        return dict(self._send("GET", self._path))
 
     def delete(self) -> None:
         """Delete the study and all its trials on the server, for good."""
-        self._send("DELETE", self._path(""))
+        self._send("DELETE", self._path)
 
     def trials(self) -> list[dict[str, Any]]:
         """All trials, each with ``id``, ``params``, ``value``, ``state``, ``readings`` and all else that is stored."""
-        return list(self._send("GET", self._path("/trials"))["trials"])
+        return list(self._send("GET", f"{self._path}/trials")["trials"])
 
     def _send_past(self, rows: Sequence[Any]) -> None:
-        self._send("POST", self._path("/tell"), {"trials": rows})
-
-    def _path(self, rest: str) -> str:
-        return f"/studies/{quote(self.study, safe='')}{rest}"
+        self._send("POST", f"{self._path}/tell", {"trials": rows})
 
     def _send(self, method: str, path: str, body: Any = None) -> Any:
-        headers = {"Content-Type": "application/json"}
+        """Answer to a request, on a connection of its own that is closed at once."""
+        headers = {"Content-Type": "application/json", "Connection": "close"}
         headers |= {"Authorization": f"Bearer {self._token}"} if self._token else {}
         sent = None if body is None else json.dumps(body, allow_nan=False).encode()
-        status, text = self._exchanged(method, self._base + path, sent, headers)
-        return _read(status, text)
-
-    def _exchanged(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
-        """Status and body of the answer, on a connection of its own that is closed at once."""
         try:
             with closing(self._kind(*self._place, timeout=TIMEOUT_SECONDS)) as line:
-                line.request(method, path, body, headers | {"Connection": "close"})
+                line.request(method, self._base + path, sent, headers)
                 answer = line.getresponse()
-                return answer.status, answer.read()
+                status, text = answer.status, answer.read()
         except (OSError, HTTPException) as error:
             raise ServerError(f"{self.url} does not answer: {error}") from error
+        return _read(status, text)
 
 
 def _estimate(found: Mapping[str, Any]) -> Any:
@@ -367,6 +340,13 @@ def _estimate(found: Mapping[str, Any]) -> Any:
         for its in found.get("changes", ())
     ]
     return RemoteEstimate(**{key: _bound(key, found[key]) for key in known}, changes=changes)
+
+
+def _gain(found: Mapping[str, Any]) -> Gain:
+    baseline, best = _estimate(found["baseline"]), _estimate(found["best"])
+    best = baseline if is_same_setting(best.params, baseline.params) else best
+    numbers = {name: _bound(name, found[name]) for name in ("estimate", "lower", "upper", "goal", "level")}
+    return Gain(**numbers, best=best, baseline=baseline, relative=found["relative"] and tuple(found["relative"]))
 
 
 def _bound(key: str, value: Any) -> Any:
@@ -430,6 +410,10 @@ def _params(given: Any) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise ValueError(f"trial must be one of ask(), or the params of a past measurement as a dict, got {given!r}")
     return {name: its.item() if hasattr(its, "item") else its for name, its in given.items()}  # numbers of NumPy
+
+
+def _forms(space: Any) -> dict[str, Any] | None:
+    return None if space is None else {name: form(parameter) for name, parameter in space.items()}
 
 
 def _space(described: Mapping[str, Any] | None) -> Any:

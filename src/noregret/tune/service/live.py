@@ -19,18 +19,11 @@ from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from noregret.optimizer import (
-    LEVEL,
     VALUE,
-    Estimate,
-    Gain,
-    Gains,
-    Hypervolume,
-    JointEstimate,
     Measures,
     Optimizer,
     Reading,
     Readings,
-    StopRule,
     Trial,
     are_same,
     corrected,
@@ -162,6 +155,11 @@ class Ledger(TrialTable):
         """Trials with outcomes that suggestions knew of, in the order in which they did."""
         return self.outcomes(self._order)
 
+    def history(self) -> tuple[list[Record], int]:
+        """All trials with outcomes, and the number of those that suggestions knew of, which come first."""
+        told = self.told
+        return told + self.outcomes(sorted(self.fresh)), len(told)
+
     def outcomes(self, numbers: Iterable[int]) -> list[Record]:
         """Those of these trials that count."""
         found = map(self.records.__getitem__, numbers)
@@ -277,30 +275,15 @@ class LiveStudy:
         fitting: Fitting,
     ) -> None:
         self.study, self.measures = study, study.measures
-        self._storage, self._ledger = storage, Ledger(storage, found, study)
+        self._storage, self.ledger = storage, Ledger(storage, found, study)
         self._model = ModelClient(replay_of(study), chooser)
-        self._leases, self._lock, self._fitting = LeaseMonitor(lease), Lock(), fitting
+        self._leases, self._lock, self.fitting = LeaseMonitor(lease), Lock(), fitting
         self._latest: Known | None = None
         self._asking, self._telling = BatchQueue(pool, self._granted, (Unavailable, NoStudy)), telling
 
-    @property
-    def found(self) -> Found:
-        """The study in the storage."""
-        return self._ledger.found
-
-    @property
-    def is_deleted(self) -> bool:
-        """True if the study is known to be deleted."""
-        return self._ledger.is_deleted
-
-    @property
-    def is_fitting(self) -> bool:
-        """True while a fit is made in the background."""
-        return self._fitting.is_busy
-
     def close(self) -> None:
         """Answer all further requests, and those that wait, with Deleted."""
-        self._ledger.is_deleted = True
+        self.ledger.is_deleted = True
 
     def ask(self, request: AskRequest) -> Future[Assignment]:
         """Trials to measure, as ids, params and fidelities: first those of the client, then lost ones, then new ones.
@@ -321,7 +304,7 @@ class LiveStudy:
         at = None if levels is None or fidelity is None else levels.checked(fidelity)
         if levels is not None and not failure:
             self.records()
-            record = self._ledger.records.get(number)
+            record = self.ledger.records.get(number)
         if record is not None and levels is not None:
             reports = record.reports()
             was_stopped = record.is_stopped and not record.is_finished
@@ -334,7 +317,9 @@ class LiveStudy:
 
     def tell(self, outcome: Record) -> Future[Record | None]:
         """Store the outcome of a trial; return the first one, which stays; None if there is no such trial."""
-        return self._telling.submit(Told(self.found, self.measures, self._ledger.records.get(outcome.number), outcome))
+        return self._telling.submit(
+            Told(self.ledger.found, self.measures, self.ledger.records.get(outcome.number), outcome)
+        )
 
     def tell_many(self, outcomes: Sequence[tuple[Record, str]]) -> list[int]:
         """Store outcomes of trials and observations of the past, all or none; return their numbers.
@@ -365,8 +350,8 @@ class LiveStudy:
 
     def _changed(self, number: int, change: Callable[[Record], Record]) -> Record | None:
         def attempt() -> Record | None:
-            self._ledger.refresh()
-            old = self._ledger.records.get(number)
+            self.ledger.refresh()
+            old = self.ledger.records.get(number)
             if old is None:
                 return None
             if not old.is_finished:
@@ -374,8 +359,8 @@ class LiveStudy:
             new = change(old)
             if new is not old:
                 with self._storage.transaction() as connection:
-                    self._ledger.check(connection)
-                    self._ledger.correct(connection, {number: new})
+                    self.ledger.check(connection)
+                    self.ledger.correct(connection, {number: new})
             return new
 
         with self._lock:
@@ -392,8 +377,8 @@ class LiveStudy:
             raise ValueError("the study has no fidelity: make one with a fidelity to report intermediate values")
         reached = levels.checked(fidelity)
         with self._lock:
-            self._storage.patiently(self._ledger.refresh)
-            record = self._ledger.records.get(number)
+            self._storage.patiently(self.ledger.refresh)
+            record = self.ledger.records.get(number)
             if record is None:
                 return None
             if record.is_finished:
@@ -403,110 +388,72 @@ class LiveStudy:
             if record.is_stopped or levels.rung(reached) <= levels.rung(last):
                 return record.is_stopped
             reports = [*reports, Reading(value, step=reached[levels.name])]
-            told = self._ledger.told
-            outcomes = told + self._ledger.outcomes(sorted(self._ledger.fresh))
-            is_stopped = self._model(outcomes, partial(judged, record, reports), settled=len(told))
-            new = {**record.holder, "token": token_hex(8)}
-            record = replace(record, is_stopped=is_stopped)
-            self._storage.patiently(lambda: self._keep(record, reports, new))
-            return is_stopped
+            outcomes, settled = self.ledger.history()
+            is_stopped = self._model(outcomes, partial(judged, record, reports), settled=settled)
+            new = replace(record, is_stopped=is_stopped)
+            holder = {**record.holder, "token": token_hex(8)}
 
-    def _keep(self, record: Record, reports: Sequence[Reading], holder: Mapping[str, Any]) -> None:
-        with self._storage.transaction() as connection:
-            self._ledger.check(connection)
-            trials.report(connection, record, reports, holder)
+            def keep() -> None:
+                with self._storage.transaction() as connection:
+                    self.ledger.check(connection)
+                    trials.report(connection, new, reports, holder)
+
+            self._storage.patiently(keep)
+            return is_stopped
 
     def records(self) -> list[Record]:
         """All trials, by number."""
         with self._lock:
-            return self._storage.patiently(self._ledger.refresh)
+            return self._storage.patiently(self.ledger.refresh)
 
-    def best(self, context: Params | None) -> tuple[Estimate, float] | None:
-        """Recommended params and the half-life of observations, None before the first value."""
-        known = self._known()
-        return (known.optimizer.best(context), known.optimizer.half_life) if known.has_value else None
-
-    def front(self, context: Params | None) -> list[JointEstimate]:
-        """Front of several objectives; ValueError while there are too few values."""
-        return self._known().optimizer.front(context)
-
-    def hypervolume(self, context: Params | None, reference: Any = None) -> Hypervolume:
-        """Hypervolume of the front; ValueError if the reference is bad."""
-        return self._known().optimizer.hypervolume(reference, context)
-
-    def picked(self, context: Params | None, limits: Any, weights: Any) -> JointEstimate:
-        """The params of the front that limits or weights name; ValueError if they are bad."""
-        found: JointEstimate = self._known().optimizer.best(context, limits=limits, weights=weights)
-        return found
-
-    def predict(self, params: Params, context: Params | None) -> Estimate | JointEstimate:
-        """Estimate for params of the study; ValueError while there are too few values."""
-        return self._known().optimizer.predict(params, context)
-
-    def gain(self, context: Params | None, limits: Any = None, weights: Any = None) -> Gain | Gains:
-        """Gain of the recommended params over the baseline; ValueError while there are too few values."""
-        if self.study.baseline is None:
-            raise ValueError("there is nothing to compare with: make a study with a baseline")
-        return self._known().optimizer.gain(context, limits=limits, weights=weights)
-
-    def done(
-        self, within: float | str, confidence: float, context: Params | None, by: StopRule = "model"
-    ) -> tuple[bool, float, float]:
-        """Decision of the stopping rule, the gap to other params, and its probability."""
-        known = self._known()
-        if not known.has_value:
-            return False, math.inf, LEVEL
-        best = known.optimizer.best(context)
-        return known.optimizer.done(within, confidence, by, context=context), best.gap, best.level
+    def known(self) -> Known:
+        """Present state of the study, with an optimizer to ask for conclusions."""
+        with self._lock:
+            records, latest = self._storage.patiently(self.ledger.refresh), self._latest
+            outcomes, settled = self.ledger.history()
+            if latest is None or len(latest.records) != len(records) or not are_same(latest.outcomes, outcomes):
+                optimizer = self._model(outcomes, itself, settled=settled)
+                latest = self._latest = Known(records, outcomes, any(map(self.measures.has_value, outcomes)), optimizer)
+            return latest._replace(records=records)
 
     def findings(self) -> Findings:
         """Findings for the page, without the times from ask to answer: they are not durations of commands."""
-        known = self._known()
+        known = self.known()
         return Findings(self.study, [replace(record, seconds=None) for record in known.records], known.optimizer)
 
     def look(self) -> None:
         """Read the holders of all trials, so that expired leases are noticed."""
         with self._lock:
-            self._storage.patiently(self._ledger.refresh)
+            self._storage.patiently(self.ledger.refresh)
             self._abandoned()
 
     def _store(self, outcomes: Sequence[tuple[Record, str]]) -> list[int]:
-        self._ledger.refresh()
+        self.ledger.refresh()
         numbers: list[int] = []
-        known = self._ledger.marks() if any(its.number < 0 for its, _ in outcomes) else {}
+        known = self.ledger.marks() if any(its.number < 0 for its, _ in outcomes) else {}
         new: dict[str, Record] = {}
         for place, (its, origin) in enumerate(outcomes):
             if its.number >= 0:
-                if its.number not in self._ledger.records:
+                if its.number not in self.ledger.records:
                     raise Refused(place, None)
                 numbers.append(its.number)
                 continue
             marks = mark_of(its, origin), mark_of_1_0(its, self.measures, origin)
             if not known.keys() & set(marks):
-                known[marks[0]] = self._ledger.next + len(new)
+                known[marks[0]] = self.ledger.next + len(new)
                 new[marks[0]] = its
             numbers.append(next(known[mark] for mark in marks if mark in known))
         measured = [(its.number, place, its) for place, (its, _) in enumerate(outcomes) if its.number >= 0]
         with self._storage.transaction() as connection:
-            check_newest(connection, self._ledger.study, self._ledger.newest)
-            self._ledger.check(connection)
+            check_newest(connection, self.ledger.study, self.ledger.newest)
+            self.ledger.check(connection)
             for number, place, its in sorted(measured, key=lambda found: found[:2]):  # as single outcomes: no deadlocks
-                stands = _stored(connection, self._ledger.records[number], its, self.measures)
+                stands = _stored(connection, self.ledger.records[number], its, self.measures)
                 if not agree(stands, its):
                     raise Refused(place, stands)
-            first, forms = self._ledger.next, self._ledger.distributions
-            trials.add_imported(connection, self._ledger.study, first, new, forms, self.measures)
+            first, forms = self.ledger.next, self.ledger.distributions
+            trials.add_imported(connection, self.ledger.study, first, new, forms, self.measures)
         return numbers
-
-    def _known(self) -> Known:
-        """Present state of the study."""
-        with self._lock:
-            records, told = self._storage.patiently(self._ledger.refresh), self._ledger.told
-            outcomes, latest = told + self._ledger.outcomes(sorted(self._ledger.fresh)), self._latest
-            if latest is None or len(latest.records) != len(records) or not are_same(latest.outcomes, outcomes):
-                optimizer = self._model(outcomes, itself, settled=len(told))
-                latest = self._latest = Known(records, outcomes, any(map(self.measures.has_value, outcomes)), optimizer)
-            return latest._replace(records=records)
 
     def _granted(self, requests: Sequence[AskRequest]) -> list[Assignment]:
         keys = [_key(request, place) for place, request in enumerate(requests)]
@@ -521,7 +468,7 @@ class LiveStudy:
 
     def _grant(self, requests: Sequence[AskRequest]) -> list[Assignment]:
         """Grant requests of which no two are of one client in one context."""
-        self._ledger.refresh()
+        self.ledger.refresh()
         plans = [Plan(request, self._own(request)) for request in requests]
         self._share_out_lost(plans)
         self._propose(plans)
@@ -531,18 +478,18 @@ class LiveStudy:
         """Pending trials of a client, the first ones, as many as it asks for."""
         if request.client is None:
             return []
-        pending = (self._ledger.pending[number] for number in sorted(self._ledger.pending))
+        pending = (self.ledger.pending[number] for number in sorted(self.ledger.pending))
         own = (its for its in pending if (its.holder.get("client"), its.context) == (request.client, request.context))
         return list(islice(own, request.count))
 
     def _abandoned(self) -> list[int]:
-        return self._leases.abandoned({number: record.holder for number, record in self._ledger.pending.items()})
+        return self._leases.abandoned({number: record.holder for number, record in self.ledger.pending.items()})
 
     def _share_out_lost(self, plans: Sequence[Plan]) -> None:
         """Assign trials with expired leases to requests that need more."""
         taken = {record.number for plan in plans for record in plan.running}
         for number in sorted(set(self._abandoned()) - taken):
-            record = self._ledger.pending[number]
+            record = self.ledger.pending[number]
             plan = next((its for its in plans if its.missing > 0 and its.request.context == record.context), None)
             if plan:
                 plan.running.append(record)
@@ -551,11 +498,11 @@ class LiveStudy:
         """Choose the missing trials."""
         if not any(plan.missing > 0 for plan in plans):
             return
-        told, fresh = self._ledger.told, sorted(self._ledger.fresh)
-        fresh, fits = self._fitting.ready(told, fresh, self._ledger.outcomes(fresh))
-        pending: list[Trial] = [*self._ledger.unknown(fresh)]
+        told, fresh = self.ledger.told, sorted(self.ledger.fresh)
+        fresh, fits = self.fitting.ready(told, fresh, self.ledger.outcomes(fresh))
+        pending: list[Trial] = [*self.ledger.unknown(fresh)]
         contexts = [plan.request.context for plan in plans for _ in range(plan.missing)]
-        outcomes, found = told + self._ledger.outcomes(fresh), list[Trial]()
+        outcomes, found = told + self.ledger.outcomes(fresh), list[Trial]()
         for first in range(0, len(contexts), PORTION):
             some = contexts[first : first + PORTION]
             found += self._model(outcomes, partial(chosen, [*pending, *found], some), fits=fits)
@@ -563,17 +510,17 @@ class LiveStudy:
         for plan in plans:
             while plan.missing > 0:
                 its = next(asked)
-                more: dict[str, Any] = {"context": plan.request.context, "fidelity": its.fidelity}
-                plan.suggestions.append(Record(-1, its.params, told=tuple(fresh), **more))
+                known, context = tuple(fresh), plan.request.context
+                plan.suggestions.append(Record(-1, its.params, context=context, fidelity=its.fidelity, told=known))
                 fresh = []
 
     def _write(self, plans: Sequence[Plan]) -> list[Assignment]:
         """Store all assignments in one transaction; Overtaken if the trials have changed since they were read."""
-        study, numbers = self._ledger.study, count(self._ledger.next)
+        study, numbers = self.ledger.study, count(self.ledger.next)
         granted: list[Assignment] = []
         with self._storage.transaction() as connection:
-            check_newest(connection, study, self._ledger.newest)
-            self._ledger.check(connection)
+            check_newest(connection, study, self.ledger.newest)
+            self.ledger.check(connection)
             taken = [(record, plan.request) for plan in plans for record in plan.running]
             for record, request in sorted(taken, key=lambda pair: pair[0].number):  # as outcomes are: no deadlocks
                 if not trials.take(connection, record.row, record.holder, _holder(request)):
@@ -581,7 +528,7 @@ class LiveStudy:
             for plan in plans:
                 new = [(next(numbers), suggestion) for suggestion in plan.suggestions]
                 for number, suggestion in new:
-                    trials.add(connection, study, number, suggestion, _holder(plan.request), self._ledger.distributions)
+                    trials.add(connection, study, number, suggestion, _holder(plan.request), self.ledger.distributions)
                 old = [(record.number, record.params, record.fidelity) for record in plan.running]
                 granted.append(old + [(number, its.params, its.fidelity) for number, its in new])
         return granted
@@ -594,15 +541,13 @@ def store_outcomes(connection: Any, answers: Sequence[Told]) -> list[Record | No
     stands: dict[int, Record | None] = {}
     present: dict[tuple[int, str | None], bool] = {}
     for place in order:
-        told = answers[place]
-        number = told.outcome.number
-        key = told.study.id, told.study.incarnation
+        study, measures, record, outcome = answers[place]
+        key = study.id, study.incarnation
         if key not in present:
-            present[key] = told.study.is_in(connection)
-        record = (
-            (told.record or trials.find(connection, told.study.id, number, told.measures)) if present[key] else None
-        )
-        stands[place] = None if record is None else _stored(connection, record, told.outcome, told.measures)
+            present[key] = study.is_in(connection)
+        if present[key] and record is None:
+            record = trials.find(connection, study.id, outcome.number, measures)
+        stands[place] = _stored(connection, record, outcome, measures) if present[key] and record else None
     return [stands[place] for place in range(len(answers))]
 
 

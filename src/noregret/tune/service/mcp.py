@@ -297,7 +297,7 @@ def _doubt(study: LiveStudy, context: Any, limits: Any, weights: Any) -> str:
         said = answers.gain(study, context, limits, weights).text
     except Contradiction:
         return ""
-    return f"{said[0].upper()}{said[1:]}. " if "shown to be better" in said else ""
+    return f"{words.sentence(said)} " if "shown to be better" in said else ""
 
 
 def _verdict(study: LiveStudy, context: Any, within: float | str, confidence: float) -> Answer:
@@ -310,11 +310,12 @@ def _verdict(study: LiveStudy, context: Any, within: float | str, confidence: fl
         said = "With several objectives no rule says when to stop: stop when your budget is spent."
         return {"summary": said, "stop": None, "hypervolume": volume}
     stop = answers.done(study, within, confidence, context=context).done
-    known = study.best(answers.context_of(study, context))
-    if known is None:
+    here, known = answers.context_of(study, context), study.known()
+    if not known.has_value:
         said = f"Continue: there is no value yet. {_counts(study)}."
         return {"summary": said, "stop": False, "remaining": None, "best": None}
-    best, form = known[0], answers.estimated(known[0])
+    best = known.optimizer.best(here)
+    form = answers.estimated(best)
     left = best.remaining_in_words() if best.has_gap else "too few values to say what is left to gain"
     if best.is_likeliest or (best.feasible < confidence and study.study.constraints):
         left = f"the best params meet all constraints with probability {best.feasible:.2g} only"

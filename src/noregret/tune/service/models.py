@@ -70,6 +70,7 @@ Params = dict[Label, Scalar]
 When = Annotated[dict[Label, Scalar | list[Scalar]], Field(max_length=MANY), AfterValidator(checked_when)]
 Goal = Literal["minimize", "maximize"]
 Goals = Annotated[dict[Label, Goal], Field(min_length=2, max_length=MOST_GOALS)]
+Positive = Annotated[float, Field(gt=0)]
 Value = float | dict[str, float | None]
 """A value, or one for each of several objectives, null for one that was not measured."""
 KINDS = "(number)", "(object)", "(list)"
@@ -244,10 +245,7 @@ class StudyForm(Form):
                 name: Constraint(LastNumber(), its.max, its.min, safe) for name, its in self.constraints.items()
             },
             require=tuple(self.require),
-            description=self.model_dump(
-                mode="json",
-                exclude={name for name in OPTIONAL if not getattr(self, name)},
-            ),
+            description=self.model_dump(mode="json", exclude={name for name in OPTIONAL if not getattr(self, name)}),
             context=None if self.context is None else _parameters(self.context),
             drift=self.drift,
             ranges=self.possible,
@@ -352,7 +350,7 @@ class ReadingForm(Form):
     """A number with its standard deviation if that is known, or a ``bound`` that it is beyond."""
 
     value: float
-    noise: Annotated[float, Field(gt=0)] | None = None
+    noise: Positive | None = None
     bound: Side | None = None
 
     def reading(self) -> Reading:
@@ -377,16 +375,12 @@ class MeasuredForm(Form):
     value: Told | None = None
     at_least: float | None = None
     at_most: float | None = None
-    noise: Annotated[
-        Annotated[float, Field(gt=0)] | None, Field(description="Standard deviation of the value, if it is known")
-    ] = None
+    noise: Annotated[Positive | None, Field(description="Standard deviation of the value, if it is known")] = None
     constraints: Annotated[
         dict[Label, float | None] | None,
         Field(description="A number for each constraint of the study, null if it was not measured"),
     ] = None
-    cost: Annotated[
-        Annotated[float, Field(gt=0)] | None, Field(description="Cost of the trial, in any unit: such as its seconds")
-    ] = None
+    cost: Annotated[Positive | None, Field(description="Cost of the trial, in any unit: such as its seconds")] = None
     readings: Annotated[
         ReadingsForm | None,
         Field(description="More numbers by name: a number, an object with its noise, or a list of several runs"),
@@ -535,7 +529,7 @@ class OutcomesForm(Form):
 class FailForm(Form):
     """Cost of a failed trial, and the reason of the failure, if they are known."""
 
-    cost: Annotated[float, Field(gt=0)] | None = None
+    cost: Positive | None = None
     reason: Reason = ""
 
 

@@ -87,7 +87,7 @@ class Studies:
         found = self._service_study(name)
         self._storage.patiently(lambda: self._storage.delete(name, found))
         live = self.opened(name)
-        if live is not None and live.found == found:
+        if live is not None and live.ledger.found == found:
             live.close()
 
     def listed(self, after: str, limit: int) -> list[Listed]:
@@ -105,7 +105,7 @@ class Studies:
         """Number of open studies, and of those for which a fit is made now."""
         with self._lock:
             live = list(self._open.values())
-        return len(live), sum(study.is_fitting for study in live)
+        return len(live), sum(study.fitting.is_busy for study in live)
 
     def __getitem__(self, name: str) -> LiveStudy:
         """The study of this name; NoStudy if there is none."""
@@ -121,7 +121,7 @@ class Studies:
         """The study of this name if it is open; does not read the storage."""
         with self._lock:
             found = self._open.get(name)
-            if found is not None and found.is_deleted:
+            if found is not None and found.ledger.is_deleted:
                 del self._open[name]
                 return None
             if found is not None:

@@ -1,4 +1,4 @@
-"""``noregret confirm``: the best setting against the baseline, in pairs of new runs.
+"""``noregret confirm``: ``versus`` of the baseline, A, and the best setting, B, in a fixed number of pairs.
 
 The gain is the Hodges-Lehmann estimate of the differences of the pairs. At the planned number of pairs its interval is
 that of Wilcoxon's signed-rank test, whose level is exact for any symmetric distribution of the differences. After
@@ -11,11 +11,8 @@ from __future__ import annotations
 
 import json
 import math
-import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from threading import Event
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,10 +22,11 @@ from noregret.comparison.comparison import means
 from noregret.formatting import between, number
 from noregret.terminal import complain, printable, say
 from noregret.tune.learning.findings import Findings, finite
-from noregret.tune.measuring import Keeper, check_command, interruptible, measure
+from noregret.tune.measuring import Keeper, check_command, interruptible
 from noregret.tune.store.records import Record
 from noregret.tune.store.store import Store
-from noregret.tune.study.study import Params, Study, StudyError
+from noregret.tune.study.study import Budget, Study, StudyError
+from noregret.tune.versus import Race
 from noregret.tune.work.display import columns, cut, setting
 from noregret.tune.work.running import findings
 
@@ -79,26 +77,26 @@ def signed_rank_interval(differences: Sequence[float]) -> Interval:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """Pairs of results of the best setting and the baseline."""
+    """Runs of the baseline, A, and of the best setting, B, in pairs."""
 
     found: Findings
-    pairs: Sequence[tuple[Record, Record]]
-    """Outcomes of the baseline and of the best setting."""
+    race: Race
     is_complete: bool
     """True if there are as many pairs as were planned."""
 
     @property
+    def comparison(self) -> Comparison:
+        """The comparison of ``versus``."""
+        return self.race.comparison
+
+    @property
+    def pairs(self) -> list[tuple[Record, Record]]:
+        """Runs of the baseline and of the best setting, of each complete pair."""
+        return list(zip(*self.race.records, strict=False))
+
+    @property
     def sign(self) -> float:
         return -1.0 if self.found.study.goal == "minimize" else 1.0
-
-    @cached_property
-    def comparison(self) -> Comparison:
-        """The baseline, A, against the best setting, B, as ``versus`` compares them."""
-        comparison = Comparison(confidence=LEVEL, goal=self.found.study.goal, rng=0)
-        for pair in self.pairs:
-            for option, outcome in enumerate(pair):
-                comparison.tell(option, outcome.value())
-        return comparison
 
     def column(self, option: int) -> list[float]:
         """Results of the baseline, 0, or of the best setting, 1, without failed runs."""
@@ -215,6 +213,9 @@ def _numbers(found: Interval | None) -> Mapping[str, float | None] | None:
     return None if found is None else {name: finite(value) for name, value in vars(found).items()}
 
 
+SAME = "The recommended setting is the baseline: there is nothing to compare."
+
+
 def confirm(study: Study, pairs: int, as_json: bool) -> int:
     """Measure the best setting and the baseline in pairs, and print the gain; return 130 if interrupted."""
     if study.objectives:
@@ -235,41 +236,42 @@ def confirm(study: Study, pairs: int, as_json: bool) -> int:
     if found.study.settings.key(found.best.params) == found.study.settings.key(study.baseline):
         say(json.dumps({"best": {"params": found.best.params}, "gain": None}) if as_json else SAME)
         return 0
-    made, interrupted = _measured(found, pairs, quiet=as_json)
-    confirmation = Confirmation(found, made, is_complete=not interrupted)
+    confirmation = measured(found, pairs, quiet=as_json)
     if not (confirmation.column(0) and confirmation.column(1)):
-        if interrupted:
+        if not confirmation.is_complete:
             raise KeyboardInterrupt
         name = "best setting" if confirmation.column(0) else "baseline"
         raise StudyError(f"{study.path}: no run of the {name} has succeeded; the last failure: {confirmation._reason}")
     say(json.dumps(confirmation.as_json()) if as_json else str(confirmation))
-    return 130 if interrupted else 0
+    return 0 if confirmation.is_complete else 130
 
 
-SAME = "The recommended setting is the baseline: there is nothing to compare."
-
-
-def _measured(found: Findings, pairs: int, quiet: bool) -> tuple[list[tuple[Record, Record]], bool]:
-    """Outcomes of pairs of runs, in random order, and True if Ctrl-C has ended them early."""
-    study, made = found.study, list[tuple[Record, Record]]()
+def measured(found: Findings, pairs: int, quiet: bool) -> Confirmation:
+    """Runs in pairs, in random order; fewer than planned if Ctrl-C has ended them."""
     assert found.best
-    assert study.baseline
-    settings: list[Params] = [study.baseline, found.best.params]
-    order = random.Random(study.seed)
+    assert found.study.baseline
+    study = replace(found.study, budget=Budget(pairs))
+    comparison = Comparison(confidence=LEVEL, goal=study.goal, rng=study.seed)
+    settings = [study.baseline, found.best.params]
+    race = Race(["the baseline", "the best setting"], dict.fromkeys((0, 1), study), comparison, "", settings=settings)
+    shown = 0
+
+    def show() -> None:
+        nonlocal shown
+        if not quiet and comparison.pairs > shown:
+            shown = comparison.pairs
+            last = (runs[-1] for runs in race.records)
+            one, other = (number(its.value() or 0.0) if its.state == "done" else _failed(its) for its in last)
+            say(f"pair {shown} of {pairs}: baseline {one}, best {other}")
+
     try:
         with interruptible(), Keeper() as keeper:
-            for index in range(pairs):
-                outcomes: dict[int, Record] = {}
-                for which in order.sample((0, 1), 2):
-                    outcomes[which] = measure(study, Record(index, settings[which]), keeper, Event())
-                made.append((outcomes[0], outcomes[1]))
-                one, other = (
-                    f"failed ({printable(its.failure)})" if (value := its.value()) is None else number(value)
-                    for its in made[-1]
-                )
-                if not quiet:
-                    say(f"pair {index + 1} of {pairs}: baseline {one}, best {other}")
+            race.work(keeper, show)
     except KeyboardInterrupt:
-        complain(f"\nnoregret: stopped after {len(made)} of {pairs} pairs")
-        return made, True
-    return made, False
+        complain(f"\nnoregret: stopped after {comparison.pairs} of {pairs} pairs")
+        return Confirmation(found, race, is_complete=False)
+    return Confirmation(found, race, is_complete=True)
+
+
+def _failed(run: Record) -> str:
+    return f"failed ({printable(run.failure)})"

@@ -20,7 +20,7 @@ from noregret.terminal import printable, say
 from noregret.tune import words
 from noregret.tune.learning.findings import OUTLYING, Findings, spread_over
 from noregret.tune.learning.prose import feasibility, nothing, why_over
-from noregret.tune.session import Suggester
+from noregret.tune.session import Moment, Suggester, View
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
 
@@ -77,7 +77,7 @@ def view(study: Study, records: list[Record], suggester: Suggester, as_json: boo
     return Live(study, records, suggester, extra("rich.console", "tune").Console())
 
 
-class Lines:
+class Lines(View):
     """A line per outcome, written once the outcome is in the store."""
 
     def __init__(self, study: Study, records: list[Record]) -> None:
@@ -88,9 +88,6 @@ class Lines:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        pass
-
-    def started(self, trial: Record) -> None:
         pass
 
     def told(self, outcome: Record, counted: bool) -> None:
@@ -108,9 +105,6 @@ class Lines:
             return False
         self._first_failure = outcome
         return True
-
-    def refresh(self) -> None:
-        pass
 
 
 class Objects(Lines):
@@ -206,7 +200,8 @@ class Live(Lines):
 
     def _progress(self, running: int) -> Any:
         rounds = self.study.budget.rounds
-        bar = extra("rich.progress_bar", "tune").ProgressBar(total=1.0, completed=self._share(), width=40)
+        share = self._suggester.plan.share(Moment(self._finished, elapsed=monotonic() - self._begun))
+        bar = extra("rich.progress_bar", "tune").ProgressBar(total=1.0, completed=share, width=40)
         counts = f"{self._finished}{f' of {rounds}' if rounds else ''} done"
         counts += f", {self._failed} failed" if self._failed else ""
         counts += f", {running} running" if running else ""
@@ -219,13 +214,6 @@ class Live(Lines):
             f"about {words.duration(math.ceil(seconds_left))} left" if seconds_left else "",
         )
         return grid
-
-    def _share(self) -> float:
-        """The spent share of the budget, of its rounds or of its seconds, whichever is larger."""
-        rounds, seconds = self.study.budget.rounds, self.study.budget.seconds
-        shares = [self._finished / rounds] if rounds else []
-        shares += [(monotonic() - self._begun) / seconds] if seconds else []
-        return min(max(shares), 1.0)
 
     def _seconds_left(self) -> float:
         """The expected seconds until the budget is spent, 0 if they are not known."""
@@ -343,10 +331,10 @@ def how_good(found: Findings, best: Estimate) -> Iterator[str]:
     """Feasibility of the recommended setting, and drift: what takes no time to compute."""
     if found.study.constraints:
         yield feasibility(best)
-    if found.half_life < math.inf:
-        yield change_in_words(found.half_life)
-    if found.shift:
-        yield str(found.shift)
+    if found.optimizer.half_life < math.inf:
+        yield change_in_words(found.optimizer.half_life)
+    if found.optimizer.shift:
+        yield str(found.optimizer.shift)
 
 
 def _front(found: Findings) -> Iterator[str]:
@@ -397,13 +385,9 @@ def picked(found: Findings) -> Iterator[str]:
     """The setting that was picked from a front, and its command."""
     if found.picked is None:
         return
-    its, units = found.picked, found.units()
-    values = (
-        f"{name} {words.with_interval(its.values[name], its.lower[name], its.upper[name], units[name])}"
-        for name in found.study.objectives
-    )
+    its = found.picked
     near = " (no setting of the front meets it: this one comes nearest)" if its.is_likeliest else ""
-    yield f"picked by {found.wish}{near}: {', '.join(values)}"
+    yield f"picked by {found.wish}{near}: {found.in_words(its)}"
     if found.gains:
         yield str(found.gains)
     yield from (cut(f"  {name}  {words.value(value)}", columns()) for name, value in its.params.items())

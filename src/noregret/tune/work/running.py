@@ -16,7 +16,7 @@ from noregret.tune.learning.suggest import believed, least_rounds, replay_of
 from noregret.tune.measuring import Keeper, Stopped, check_command, disturbances, interruptible, measure
 from noregret.tune.page.page import page
 from noregret.tune.page.reporting import comparable
-from noregret.tune.session import Lost, Plan, Session, Suggester
+from noregret.tune.session import Lost, Measurer, Plan, Session, Suggester
 from noregret.tune.store.records import Record
 from noregret.tune.store.store import Store
 from noregret.tune.study.study import Study, StudyError
@@ -39,7 +39,7 @@ def suggester_of(study: Study) -> Suggester:
     return Suggester(plan_of(study), lambda records: believed(study, records, replay))
 
 
-class Commands:
+class Commands(Measurer):
     """Measures trials by the command of their study, in threads, since the commands are other processes.
 
     Parameters
@@ -71,9 +71,6 @@ class Commands:
             return found
         except Stopped:
             raise Lost from None
-
-    def launch(self) -> None:
-        pass
 
     def end(self, number: int) -> None:
         if number in self._ending:

@@ -11,7 +11,7 @@ from noregret.integrations import trackers
 from noregret.integrations.trackers import Tracker, described
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import replay_of
-from noregret.tune.session import Suggester
+from noregret.tune.session import Suggester, View
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
 
@@ -30,7 +30,7 @@ def trackers_of(study: Study) -> list[Tracker]:
     return found
 
 
-class TrackedTrials:
+class TrackedTrials(View):
     """View of a session that writes each outcome to trackers.
 
     The recommendation beside an outcome is the one that was known when the last trial was suggested. The runs of the
@@ -42,18 +42,12 @@ class TrackedTrials:
         for tracker in trackers:
             runs.enter_context(tracker).start(study.name, _described(study))
 
-    def started(self, trial: Record) -> None:
-        pass
-
     def told(self, outcome: Record, counted: bool) -> None:
         if counted:
             latest = self._suggester.latest
             best = Findings(self._study, *latest).best if latest else None
             for tracker in self._trackers:
                 tracker.log(outcome, self._study.measures, best)
-
-    def refresh(self) -> None:
-        pass
 
 
 def _described(study: Study) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -49,7 +50,7 @@ def reference(openapi: Schema) -> str:
             groups.setdefault(its["tags"][0], []).append(_request(method, path, its))
     requests = "".join(
         f"<section><h2>{escape(tag)}</h2>{''.join(found)}</section>"
-        for tag, found in sorted(groups.items(), key=_place)
+        for tag, found in sorted(groups.items(), key=lambda group: TAGS.index(group[0]))
     )
     described = "".join(_form(name, schema) for name, schema in sorted(forms.items()))
     intro = (
@@ -61,10 +62,6 @@ def reference(openapi: Schema) -> str:
         "Requests",
         f"<header><h1>Requests</h1></header>{intro}{requests}<section><h2>forms</h2>{described}</section>",
     )
-
-
-def _place(group: tuple[str, list[str]]) -> int:
-    return TAGS.index(group[0])
 
 
 def _request(method: str, path: str, its: Schema) -> str:
@@ -106,7 +103,7 @@ def _form(name: str, schema: Schema) -> str:
             _kind(its),
             "needed"
             if field in needed
-            else f"<code>{escape(_json(its['default']))}</code>"
+            else f"<code>{escape(json.dumps(its['default']))}</code>"
             if "default" in its
             else "",
             _prose(its.get("description", "")),
@@ -128,7 +125,7 @@ def _kind(schema: Schema) -> str:
             return joint.join(dict.fromkeys(map(_kind, schema[several])))
     if "enum" in schema or "const" in schema:
         return " or ".join(
-            f"<code>{escape(_json(value))}</code>" for value in schema.get("enum", [schema.get("const")])
+            f"<code>{escape(json.dumps(value))}</code>" for value in schema.get("enum", [schema.get("const")])
         )
     if schema.get("type") == "array":
         return f"list of {_kind(schema.get('items', {}))}"
@@ -145,14 +142,6 @@ BOUNDS = {
     "maxLength": "length at most",
 }
 """Keys of a schema that bound a value, in words."""
-
-
-def _json(value: Any) -> str:
-    return {None: "null", True: "true", False: "false"}.get(value, f'"{value}"') if _is_plain(value) else str(value)
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool | str)
 
 
 def _prose(text: str) -> str:

@@ -34,6 +34,8 @@ NO_STUDY: Responses = {404: {"model": models.FaultForm, "description": "There is
 OTHER: Responses = {
     409: {"model": models.FaultForm, "description": "It contradicts what is stored, or comes too early"}
 }
+STORING: dict[str, Any] = {"tags": ["trials"], "responses": NO_STUDY | OTHER, "response_model_exclude_unset": True}
+CONCLUDING: dict[str, Any] = {"tags": ["conclusions"], "responses": NO_STUDY | OTHER}
 PAGE: Responses = {200: {"description": "The page", "content": {"text/html": {"schema": {"type": "string"}}}}}
 METRICS: Responses = {200: {"description": "The counts", "content": {"text/plain": {"schema": {"type": "string"}}}}}
 
@@ -59,11 +61,6 @@ async def live(request: Request, name: Name) -> LiveStudy:
 Live = Annotated[LiveStudy, Depends(live)]
 Id = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
-ContextText = Annotated[
-    str | None, Query(max_length=10_000, description="The context as JSON, if the study has contexts")
-]
-
-
 EXAMPLES = {
     "context": '{"load": 0.5}',
     "limits": '{"cost": ["<=", 0.3]}',
@@ -71,15 +68,16 @@ EXAMPLES = {
     "reference": '{"latency": 10, "cost": 1}',
 }
 """JSON in the query of an address, by parameter."""
-ReferenceText = Annotated[
-    str | None, Query(max_length=10_000, description="The reference point of the hypervolume as JSON")
-]
-LimitsText = Annotated[
-    str | None, Query(max_length=10_000, description="Limits on objectives as JSON, if the study has several")
-]
-WeightsText = Annotated[
-    str | None, Query(max_length=10_000, description="Weights of objectives as JSON, if the study has several")
-]
+
+
+def _json(description: str) -> Any:
+    return Query(max_length=10_000, description=description)
+
+
+ContextText = Annotated[str | None, _json("The context as JSON, if the study has contexts")]
+ReferenceText = Annotated[str | None, _json("The reference point of the hypervolume as JSON")]
+LimitsText = Annotated[str | None, _json("Limits on objectives as JSON, if the study has several")]
+WeightsText = Annotated[str | None, _json("Weights of objectives as JSON, if the study has several")]
 
 
 class StudyRoute(APIRoute):
@@ -168,12 +166,7 @@ async def ask(study: Live, form: models.AskForm | None = None) -> models.AskedFo
     return answers.asked(await wrap_future(study.ask(request)))
 
 
-@router.post(
-    "/studies/{name}/trials/{id}/tell",
-    tags=["trials"],
-    responses={**NO_STUDY, **OTHER},
-    response_model_exclude_unset=True,
-)
+@router.post("/studies/{name}/trials/{id}/tell", **STORING)
 async def tell(study: Live, id: Id, form: models.TellForm) -> models.TrialState:
     """Store the observation of a trial. The same one twice counts once."""
     if form.is_empty:
@@ -192,9 +185,7 @@ def report(study: Live, id: Id, form: models.ReportForm) -> models.VerdictForm:
     return answers.reported(study, id, form)
 
 
-@router.post(
-    "/studies/{name}/tell", tags=["trials"], responses={**NO_STUDY, **OTHER}, response_model_exclude_unset=True
-)
+@router.post("/studies/{name}/tell", **STORING)
 def tell_many(study: Live, form: models.OutcomesForm) -> models.TrialStates:
     """Store observations, all or none: of trials by their ids, and of params that were measured in the past.
 
@@ -203,12 +194,7 @@ def tell_many(study: Live, form: models.OutcomesForm) -> models.TrialStates:
     return answers.told(study, form)
 
 
-@router.post(
-    "/studies/{name}/trials/{id}/fail",
-    tags=["trials"],
-    responses={**NO_STUDY, **OTHER},
-    response_model_exclude_unset=True,
-)
+@router.post("/studies/{name}/trials/{id}/fail", **STORING)
 async def fail(study: Live, id: Id, form: models.FailForm | None = None) -> models.TrialState:
     """Report that a trial failed. The body has its cost and the reason if they are known, or there is none."""
     form = form or models.FailForm()
@@ -227,12 +213,7 @@ async def _told(study: LiveStudy, outcome: Record) -> models.TrialState:
     return answers.state_of(study, outcome)
 
 
-@router.put(
-    "/studies/{name}/trials/{id}",
-    tags=["trials"],
-    responses={**NO_STUDY, **OTHER},
-    response_model_exclude_unset=True,
-)
+@router.put("/studies/{name}/trials/{id}", **STORING)
 def correct(study: Live, id: Id, form: models.CorrectionForm) -> models.RecordForm:
     """Correct a trial that has an outcome: the numbers that are given take the place of those that are stored.
 
@@ -241,12 +222,7 @@ def correct(study: Live, id: Id, form: models.CorrectionForm) -> models.RecordFo
     return answers.corrected(study, id, form)
 
 
-@router.delete(
-    "/studies/{name}/trials/{id}",
-    tags=["trials"],
-    responses={**NO_STUDY, **OTHER},
-    response_model_exclude_unset=True,
-)
+@router.delete("/studies/{name}/trials/{id}", **STORING)
 def withdraw(
     study: Live,
     id: Id,
@@ -266,13 +242,13 @@ def trials(study: Live) -> models.RecordsForm:
     return answers.trials(study)
 
 
-@router.get("/studies/{name}/front", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
+@router.get("/studies/{name}/front", **CONCLUDING)
 def front(study: Live, context: ContextText = None, reference: ReferenceText = None) -> models.FrontForm:
     """Return the params to choose from with several objectives; 409 with one, or before there are values enough."""
     return answers.front(study, _read(context), _read(reference, "reference"))
 
 
-@router.get("/studies/{name}/best", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
+@router.get("/studies/{name}/best", **CONCLUDING)
 def best(
     study: Live, context: ContextText = None, limits: LimitsText = None, weights: WeightsText = None
 ) -> models.BestForm | models.FrontEstimateForm:
@@ -283,13 +259,13 @@ def best(
     return answers.best(study, _read(context), _read(limits, "limits"), _read(weights, "weights"))
 
 
-@router.post("/studies/{name}/predict", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
+@router.post("/studies/{name}/predict", **CONCLUDING)
 def predict(study: Live, form: models.PredictForm) -> models.EstimateForm | models.FrontEstimateForm:
     """Return the estimate for params of your own; 409 before there are two values."""
     return answers.predicted(study, form)
 
 
-@router.get("/studies/{name}/gain", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
+@router.get("/studies/{name}/gain", **CONCLUDING)
 def gain(
     study: Live, context: ContextText = None, limits: LimitsText = None, weights: WeightsText = None
 ) -> models.GainForm | models.GainsForm:
@@ -300,7 +276,7 @@ def gain(
     return answers.gain(study, _read(context), _read(limits, "limits"), _read(weights, "weights"))
 
 
-@router.get("/studies/{name}/done", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
+@router.get("/studies/{name}/done", **CONCLUDING)
 def done(
     study: Live,
     within: Annotated[str, Query(max_length=100, description="A number, or a part of the best estimate: 2%")],
