@@ -429,3 +429,16 @@ def test_trials_that_are_done_without_a_value_are_not_added():
     cut = Trial(2, {"x": 0.2}, state="done", readings={"value": (Reading(1.0, bound="at_least"),)})
     opt.add([cut])
     assert opt.trials[-1].readings == cut.readings
+
+
+def test_each_run_of_a_trial_with_reports_is_evidence_and_its_reports_are_replaced():
+    optimizer = Optimizer({"x": Float(0, 1)}, goal="minimize", rng=0, fidelity={"epochs": Int(1, 9)})
+    runs = Reading(5.0, step=1), Reading(4.0, step=3), Reading(2.0), Reading(3.0)
+    optimizer.add([Trial(0, {"x": 0.5}, fidelity={"epochs": 9}, state="done", readings={"value": runs})])
+    assert [(its.value, its.is_report) for its in optimizer.answers] == [
+        (5.0, True),
+        (4.0, True),
+        (2.0, False),
+        (3.0, False),
+    ]
+    assert optimizer.trials[0].readings["value"] == runs

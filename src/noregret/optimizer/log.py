@@ -216,10 +216,11 @@ class Log:
         return [self._answer(self.at(where, fidelity), readings, trial.number) for fidelity, readings in steps]
 
     def _answers_of(self, trial: Trial, where: int, run: int) -> list[Answer]:
-        """Answers of a trial, one for each of its runs."""
+        """Answers of a trial, one for each of its runs; the first takes the place of reports of this ``run``."""
         modelled = {name: each for name, each in trial.readings.items() if self._is_modelled(name)}
         runs = replace(trial, readings=modelled).by_run() if modelled else []
-        return [self._answer(where, readings, run) for readings in runs] or [Answer(where, {}, run)]
+        answers = [self._answer(where, readings, -1 if i else run) for i, readings in enumerate(runs)]
+        return answers or [Answer(where, {}, run)]
 
     def _answer(self, where: int, readings: Readings, run: int) -> Answer:
         """Answer with one reading of each measure, larger values being better."""
