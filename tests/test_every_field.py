@@ -63,7 +63,7 @@ def trials_of(names, fidelity):
     return found
 
 
-def said_of(trial, names):
+def said_of(trial):
     """What an output must say of a trial: numbers, and text."""
     yield from (trial.params["x"], trial.context["machine"], trial.seconds, *filter(None, [trial.failure]))
     for each in (*trial.earlier, trial):
@@ -71,7 +71,7 @@ def said_of(trial, names):
             for reading in readings:
                 yield from filter(None, (reading.value, reading.noise, reading.bound, reading.step))
     yield from (trial.fidelity or {}).values()
-    yield from (each.failure for each in trial.earlier[:0])
+    yield from (each.failure for each in trial.earlier)
     yield trial.started.isoformat(timespec="milliseconds")
     yield "stopped" if trial.is_stopped else trial.state
 
@@ -84,6 +84,10 @@ def flat(found):
         yield from (each for part in found for each in flat(part))
     else:
         yield found
+
+
+def said_before(earlier):
+    return earlier.readings, earlier.failure
 
 
 def says(said, wanted):
@@ -100,12 +104,12 @@ def number(cell):
         return None
 
 
-def missing(found, trials, names, without=()):
+def missing(found, trials, without=()):
     """What an output, by trial, does not say."""
     return [
         (trial.number, wanted)
         for trial in trials
-        for wanted in said_of(trial, names)
+        for wanted in said_of(trial)
         if not any(wanted == each for each in without) and not says(list(flat(found.get(trial.number, []))), wanted)
     ]
 
@@ -118,20 +122,18 @@ def by_trial(rows):
 
 
 @pytest.fixture(params=["one objective", "two objectives"])
-def problem(request):
-    """Names of the objectives, whether there is a fidelity, and a study."""
+def study(request):
     several = request.param == "two objectives"
     context = {"machine": Choice([f"machine {number}" for number in range(7)])}
     study = Study(Path("s.toml"), (), SPACE, constraints=LIMITS, context=context, tracked={"energy": Tracked(None)})
     if several:
-        return ["latency", "loss"], replace(study, objectives=OBJECTIVES, confirm=0)
-    return ["value"], replace(study, fidelity={"epochs": Int(1, 81, log=True)})
+        return replace(study, objectives=OBJECTIVES, confirm=0)
+    return replace(study, fidelity={"epochs": Int(1, 81, log=True)})
 
 
 @pytest.fixture
-def trials(problem):
-    names, study = problem
-    return trials_of(names, study.fidelity)
+def trials(study):
+    return trials_of(list(study.measures.objectives), study.fidelity)
 
 
 def optimizer_of(study, trials):
@@ -145,23 +147,21 @@ def csv_rows(text):
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_trials_of_an_optimizer_and_their_frame_have_every_field(problem, trials, tmp_path):
-    names, study = problem
+def test_trials_of_an_optimizer_and_their_frame_have_every_field(study, trials, tmp_path):
     optimizer = optimizer_of(study, trials)
     optimizer.save(tmp_path / "o.json")
     for its in (optimizer, Optimizer.load(tmp_path / "o.json")):
         assert [(key(one), one.state) for one in its.trials] == [(key(one), one.state) for one in trials]
         described = {one.number: its.measures.described(one) for one in its.trials}
-        assert missing(described, trials, names, without=["stopped"]) == []
+        assert missing(described, trials, without=["stopped"]) == []
         assert all(dump(load(json.loads(json.dumps(dump(one))))) == dump(one) for one in its.trials)
     needs("pandas")
     rows = optimizer.to_frame().to_dict("records")
-    assert missing(by_trial(rows), trials, names) == []
+    assert missing(by_trial(rows), trials) == []
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "parquet"])
-def test_an_export_has_every_field(problem, trials, form):
-    names, study = problem
+def test_an_export_has_every_field(study, trials, form):
     if form == "parquet":
         frames = needs("pandas")
         needs("pyarrow")
@@ -175,19 +175,20 @@ def test_an_export_has_every_field(problem, trials, form):
         started = frame["started"].astype(object)
         frame["started"] = [its.isoformat(timespec="milliseconds") for its in started]
         found = by_trial(frame.to_dict("records"))
-    assert missing(found, trials, names) == []
+    assert missing(found, trials) == []
 
 
-def test_an_export_is_imported_with_every_field(problem, trials, tmp_path):
+def test_an_export_is_imported_with_every_field(study, trials, tmp_path):
     """By a study that has another storage; and the store keeps it all."""
-    _, study = problem
     (tmp_path / "t.csv").write_bytes(exported(study, trials, "csv"))
     read = read_rows(study, tmp_path / "t.csv")
     assert read.kept_out == []
     same = ("params", "context", "fidelity", "state", "readings", "failure", "started", "seconds", "is_stopped")
     for one, (other, _) in zip(trials, read.trials, strict=True):
         assert {name: getattr(one, name) for name in same} == {name: getattr(other, name) for name in same}
-        assert [its.readings for its in one.earlier] == [its.readings for its in other.earlier]
+        assert [(its.readings, its.failure) for its in one.earlier] == [
+            (its.readings, its.failure) for its in other.earlier
+        ]
     stored = replace(study, path=tmp_path / "s.toml", storage="sqlite:///s.db")
     with Store(stored) as store:
         assert store.add(read.trials) == len(trials)
@@ -196,31 +197,30 @@ def test_an_export_is_imported_with_every_field(problem, trials, tmp_path):
         records = store.records()
     for one, other in zip(trials, records, strict=True):
         assert {name: getattr(one, name) for name in same} == {name: getattr(other, name) for name in same}
-        assert [its.readings for its in one.earlier] == [its.readings for its in other.earlier]
+        assert [(its.readings, its.failure) for its in one.earlier] == [
+            (its.readings, its.failure) for its in other.earlier
+        ]
 
 
-def test_json_of_tune_and_report_have_every_field(problem, trials, capsys):
-    names, study = problem
+def test_json_of_tune_and_report_have_every_field(study, trials, capsys):
     found = Findings(study, trials, believed(study, trials))
     told = {its["trial"]: its for its in json.loads(json.dumps(summary(found)))["trials"]}
-    assert missing(told, trials, names) == []
+    assert missing(told, trials) == []
     view = Objects(study, [])
     for trial in trials:
         view.told(Record(**vars(trial)), counted=True)
     lines = map(json.loads, capsys.readouterr().out.splitlines())
-    assert missing({its["trial"]: its for its in lines}, trials, names) == []
+    assert missing({its["trial"]: its for its in lines}, trials) == []
 
 
-def test_the_table_on_the_page_has_every_field(problem, trials):
-    names, study = problem
+def test_the_table_on_the_page_has_every_field(study, trials):
     text = page(Findings(study, trials, believed(study, trials)))
     data = re.search(r"data:application/gzip;base64,([^\"]+)", text)[1]
     rows = csv_rows(gzip.decompress(base64.b64decode(data)).decode())
-    assert missing(by_trial(rows), trials, names) == []
+    assert missing(by_trial(rows), trials) == []
 
 
-def test_trackers_get_every_field(problem, trials):
-    names, study = problem
+def test_trackers_get_every_field(study, trials):
     found = {}
 
     class Writer:
@@ -241,4 +241,4 @@ def test_trackers_get_every_field(problem, trials):
     tracker.finish(None)
     finals = [replace(its, earlier=(), readings={n: (its.reading(n),) for n in its.readings}) for its in trials]
     untold = {*(its.started.isoformat(timespec="milliseconds") for its in finals), "done", "stopped", "failed"}
-    assert missing(found, finals, names, without=[*untold, "withdrawn"]) == []
+    assert missing(found, finals, without=[*untold, "withdrawn"]) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 SRC = Path(__file__).parents[1] / "src"
 FILES = sorted(SRC.rglob("*.py"))
 
-MOST_LINES = 50_650
+MOST_LINES = 50_680
 MOST_FILES = 235
 MOST_NUMBERS_OF_THE_OPTIMIZER = 248
 MOST_NAMES_OF_SEVERAL_CLASSES = 36

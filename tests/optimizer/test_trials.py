@@ -274,7 +274,7 @@ def test_a_correction_to_the_same_value_changes_nothing_but_the_record():
     opt.correct(5, opt.trials[5].value())
     assert is_same(opt, same)
     assert opt.answers == same.answers
-    assert len(opt.trials[5].earlier) == 1
+    assert opt.trials[5].earlier == (), "nothing was corrected"
 
 
 def test_a_correction_keeps_what_it_does_not_name():
@@ -442,3 +442,17 @@ def test_each_run_of_a_trial_with_reports_is_evidence_and_its_reports_are_replac
         (3.0, False),
     ]
     assert optimizer.trials[0].readings["value"] == runs
+
+
+def test_a_constraint_that_was_read_more_often_than_the_value_is_no_failure():
+    opt = Optimizer({"x": Float(0, 1)}, goal="minimize", rng=0, constraints={"memory": ("<=", 5)})
+    readings = {"value": (Reading(1.0),), "memory": (Reading(1.0), Reading(2.0), Reading(4.0))}
+    opt.add([Trial(0, {"x": 0.5}, state="done", readings=readings)])
+    assert (opt.trials[0].state, opt.trials[0].readings) == ("done", readings)
+    assert [(its.value, its.constraints) for its in opt.answers] == [(1.0, {"memory": 2.0})]
+
+
+def test_the_median_of_runs_that_were_cut_short_is_a_bound():
+    late = Reading(9.0, bound="at_least")
+    for runs, bound in (([late, late], "at_least"), ([Reading(1.0), Reading(2.0), late], None)):
+        assert Trial(0, {}, readings={"value": tuple(runs)}).reading().bound == bound

@@ -172,15 +172,15 @@ def confirmation(tmp_path, usual, best, is_complete=True, goal="minimize"):
     best_one = SimpleNamespace(params={"x": 0.3, "n": 1})
     found = SimpleNamespace(study=study, best=best_one, unit="", command="m", measures=study.measures)
     outcomes = [[outcome(0, value, "" if value else "exit code 1") for value in each] for each in (usual, best)]
-    return Confirmation(found, raced(study, outcomes), is_complete)
+    return Confirmation(found, raced(study, outcomes, "pairs" if is_complete else "interrupted"))
 
 
-def raced(study, outcomes):
+def raced(study, outcomes, stopped):
     comparison = Comparison(confidence=LEVEL, goal=study.goal, rng=0)
     for pair in zip(*outcomes, strict=True):
         for option, run in enumerate(pair):
             comparison.tell(option, run.value())
-    return SimpleNamespace(comparison=comparison, records=outcomes)
+    return SimpleNamespace(comparison=comparison, records=outcomes, stopped=stopped)
 
 
 def test_a_confirmation_that_was_stopped_has_an_interval_for_every_stopping_time(tmp_path):

@@ -425,3 +425,14 @@ def test_only_a_storage_needs_more_than_the_core():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.startswith("minimum: ")
     assert "pip install 'noregret[tune]'" in done.stderr
+
+
+def test_a_returned_cost_beside_a_budget_of_seconds_is_refused():
+    with pytest.raises(ValueError, match="the cost is time"):
+        minimize(lambda x: {"value": x, "cost": 2.0}, LINE, seconds=5)
+    assert minimize(lambda x: {"value": x, "cost": 2.0}, LINE, evaluations=2).optimizer.trials[0].value("cost") == 2.0
+
+
+def test_what_is_no_number_fails_repeated_calls_with_advice():
+    with pytest.raises(ValueError, match="'value'"):
+        minimize(lambda x: {"a": x}, LINE, evaluations=9, repeats=(1, 5))

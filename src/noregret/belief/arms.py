@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def as_points(points: Any, dimension: int) -> Floats:
     return array
 
 
-class LearnsPoints(Copyable):
+class LearnsPoints(Copyable, ABC):
     """Part of a posterior that learns rewards of arms and of other points in one way, in the method ``_take``."""
 
     def update(self: Any, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
@@ -56,13 +57,13 @@ class LearnsPoints(Copyable):
         std = numpy_of(self.predict(points)[1])
         self._take(arms_of(self.arms, points), points, values, factors, std)
 
+    @abstractmethod
     def _take(self, arms: Ints, points: Floats, values: Floats | None, factors: Floats, std: Floats) -> None:
         """Learn values of these points, None to change the variance only.
 
         Each, (n,), has the index of the arm that equals it, -1 if there is none, a factor on its ridge, and the std
         before.
         """
-        raise NotImplementedError
 
 
 def learn_at(belief: Posterior, arms: Ints, points: Floats, values: Any, noise: Any) -> None:

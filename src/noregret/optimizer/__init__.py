@@ -67,6 +67,7 @@ from noregret.optimizer.trial import (
     key,
     load,
     load_readings,
+    middle,
     withdrawn,
 )
 
@@ -123,5 +124,6 @@ __all__ = [
     "key",
     "load",
     "load_readings",
+    "middle",
     "withdrawn",
 ]

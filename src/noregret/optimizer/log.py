@@ -17,7 +17,7 @@ from uuid import uuid4
 from noregret.optimizer.measures import Measures, clipped
 from noregret.optimizer.model.history import Answer, History, Signed, copied
 from noregret.optimizer.space.contexts import Contexts, Setting
-from noregret.optimizer.trial import Observation, Reading, Readings, Trial, dump, load
+from noregret.optimizer.trial import Observation, Reading, Readings, Trial, dump, load, middle
 
 SIDES: dict[Any, int] = {"at_least": 1, "at_most": -1, None: 0}
 NOWHERE: dict[str, Any] = {"params": None, "context": None, "fidelity": None}
@@ -162,7 +162,7 @@ class Log:
                 ended, started = datetime.now(), known.trial.started
                 seconds = seconds or (None if started is None else (ended - started).total_seconds())
         parts: dict[str, Any] = {"seconds": seconds, "ended": ended, "started": trial.started}
-        parts |= {"is_stopped": trial.is_stopped, "readings": self._tracked(trial), "earlier": _bare(trial.earlier)}
+        parts |= {"is_stopped": trial.is_stopped, "readings": self._beside(trial), "earlier": _bare(trial.earlier)}
         parts = {name: part for name, part in parts.items() if part}
         if kept is not None or parts or trial.failure:  # it may have failed before
             parts |= {"state": "failed" if trial.state == "failed" else "done", "failure": trial.failure}
@@ -217,8 +217,13 @@ class Log:
 
     def _answers_of(self, trial: Trial, where: int, run: int) -> list[Answer]:
         """Answers of a trial, one for each of its runs; the first takes the place of reports of this ``run``."""
-        modelled = {name: each for name, each in trial.readings.items() if self._is_modelled(name)}
-        runs = replace(trial, readings=modelled).by_run() if modelled else []
+        most = self._runs_of(trial)
+        modelled = {
+            name: each if len(each) <= most else (middle(each),)
+            for name in trial.readings
+            if self._is_modelled(name) and (each := tuple(trial.runs(name)))
+        }
+        runs = replace(trial, readings=modelled).by_run()
         answers = [self._answer(where, readings, -1 if i else run) for i, readings in enumerate(runs)]
         return answers or [Answer(where, {}, run)]
 
@@ -234,8 +239,15 @@ class Log:
     def _is_modelled(self, name: str) -> bool:
         return name in self._measures and self._measures[name].role != "tracked"
 
-    def _tracked(self, trial: Trial) -> Readings:
-        return {name: each for name, each in trial.readings.items() if not self._is_modelled(name)}
+    def _runs_of(self, trial: Trial) -> int:
+        """Number of runs of a trial: those that measured an objective, at least 1."""
+        return max([len(trial.runs(name)) for name in self._measures.objectives] + [1])
+
+    def _beside(self, trial: Trial) -> Readings:
+        """Readings that the history does not hold: tracked ones, and more of a measure than there were runs."""
+        most = self._runs_of(trial)
+        items = trial.readings.items()
+        return {name: each for name, each in items if not self._is_modelled(name) or len(trial.runs(name)) > most}
 
     def correct(self, old: Trial, new: Trial) -> float:
         """Put a trial in the place of another record of it, or take it out if it is withdrawn.
@@ -247,7 +259,7 @@ class Log:
         if old.state != "withdrawn":
             self._reports -= len(old.by_step())
         if new.state != "withdrawn":
-            answers, readings = self._reports_of(new, where), self._tracked(new)
+            answers, readings = self._reports_of(new, where), self._beside(new)
             self._reports += len(answers)
             answers += self._answers_of(new, where, number if answers else -1)
         self._keep(new, where, readings)

@@ -472,8 +472,7 @@ class Optimizer:
     def withdraw(self, trial: Trial | int, reason: str = "") -> None:
         """Take a trial that has an outcome out of all conclusions. It stays in `trials`, with the reason."""
         old = self._finished(trial)
-        if old.state != "withdrawn":
-            self._correct(old, withdrawn(old, reason))
+        self._correct(old, withdrawn(old, reason))
 
     def _finished(self, trial: Trial | int) -> Trial:
         """A trial with an outcome, as it is recorded; ValueError if there is none."""
@@ -490,7 +489,9 @@ class Optimizer:
         return found
 
     def _correct(self, old: Trial, new: Trial) -> None:
-        """Put a trial in the place of the record of it, and compute everything again."""
+        """Put a trial in the place of the record of it, unless it is that, and compute everything again."""
+        if new is old:
+            return
         self._spent += self._log.correct(old, new)
         self._start()
 

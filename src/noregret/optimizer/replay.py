@@ -141,15 +141,12 @@ def are_same(first: Sequence[Trial], second: Sequence[Trial]) -> bool:
     return len(first) == len(second) and all(map(is_same, first, second))
 
 
-PARTS = "number", "params", "context", "fidelity", "state", "readings"
-"""Parts that two records of one outcome have in common."""
-
-
 def is_same(one: Trial, other: Trial) -> bool:
     """Return True if two trials are the same one, with the same outcome."""
     if one is other:
         return True
-    return all(getattr(one, part) == getattr(other, part) for part in PARTS)
+    parts = "number", "params", "context", "fidelity", "state", "readings"
+    return all(getattr(one, part) == getattr(other, part) for part in parts)
 
 
 def final(trial: Trial) -> Trial:

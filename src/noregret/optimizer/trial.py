@@ -64,8 +64,8 @@ class Reading:
             raise ValueError(f"bound must be 'at_least', 'at_most' or None, got {self.bound!r}")
 
     def __repr__(self) -> str:
-        known = (f", {its.name}={getattr(self, its.name)!r}" for its in fields(self)[1:] if getattr(self, its.name))
-        return f"Reading({self.value!r}{''.join(known)})"
+        parts = ((its.name, getattr(self, its.name)) for its in fields(self)[1:])
+        return f"Reading({self.value!r}{''.join(f', {name}={part!r}' for name, part in parts if part is not None)})"
 
 
 def finite_number(name: str, given: Any) -> float:
@@ -162,7 +162,7 @@ class Trial:
     def reading(self, name: str = VALUE) -> Reading | None:
         """Reading of a measure that counts: the median of several runs; None if it was not measured."""
         runs = self.runs(name)
-        return Reading(median(run.value for run in runs)) if len(runs) > 1 else next(iter(runs), None)
+        return middle(runs) if runs else None
 
     def value(self, name: str = VALUE) -> float | None:
         """Value of the reading that counts, None if the measure was not measured."""
@@ -179,16 +179,40 @@ class Trial:
 AnyTrial = TypeVar("AnyTrial", bound=Trial)
 
 
+def middle(runs: Sequence[Reading]) -> Reading:
+    """Median of the readings of several runs; the only one as it is.
+
+    It is a bound if runs that are bounds lie on its near side, so that their true values may move it.
+
+    >>> late = Reading(3.0, bound="at_least")
+    >>> middle([Reading(1.0), Reading(2.0), late]), middle([Reading(1.0), late, late])
+    (Reading(2.0), Reading(3.0, bound='at_least'))
+    """
+    if len(runs) == 1:
+        return runs[0]
+    value = median(run.value for run in runs)
+    most = sorted(run.value for run in runs)[len(runs) // 2]
+    least = sorted(run.value for run in runs)[(len(runs) - 1) // 2]
+    low = any(run.bound == "at_least" and run.value <= most for run in runs)
+    high = any(run.bound == "at_most" and run.value >= least for run in runs)
+    return Reading(value, bound="at_least" if low else "at_most" if high else None)
+
+
 def corrected(old: AnyTrial, readings: Readings, reason: str = "") -> AnyTrial:
-    """Trial with other readings; the record of before is kept as an earlier one, with the reason."""
+    """Trial with other readings; the record of before is kept as an earlier one, with the reason.
+
+    It is the old one if that has these readings already.
+    """
+    if old.state == "done" and old.readings == readings:
+        return old
     before = Trial(**{its.name: getattr(old, its.name) for its in fields(Trial)})
     before = replace(before, state="withdrawn", failure=reason, earlier=())
     return replace(old, state="done", readings=readings, failure="", earlier=(*old.earlier, before))
 
 
 def withdrawn(old: AnyTrial, reason: str = "") -> AnyTrial:
-    """Trial that does not count; its readings stay on record."""
-    return replace(old, state="withdrawn", failure=reason)
+    """Trial that does not count; its readings stay on record. It is the old one if that was withdrawn before."""
+    return old if old.state == "withdrawn" else replace(old, state="withdrawn", failure=reason)
 
 
 class Observation(NamedTuple):

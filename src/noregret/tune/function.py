@@ -39,7 +39,7 @@ from noregret.tune import words
 from noregret.tune.learning.prose import feasibility
 from noregret.tune.learning.suggest import AS_GOOD, believed, replay_of
 from noregret.tune.page.reporting import report
-from noregret.tune.repeats import Target, middle, target_of
+from noregret.tune.repeats import Target, median_of, target_of
 from noregret.tune.session import LOOK, REFRESH_SECONDS, Measurer, Plan, Session, Suggest, Suggester, Trials, View
 from noregret.tune.store.records import Claim, Record
 from noregret.tune.study.study import Budget, Stop
@@ -347,6 +347,8 @@ class FunctionMeasurer(Measurer):
         try:
             returned = future.result()
             runs = [self._readings(each) for each in (returned if self._repeats[1] > 1 else [returned])]
+            if self._suggester.plan.weighs_costs and any(self._measures.cost in run for run in runs):
+                raise ValueError("with seconds alone as the budget, the cost is time: give evaluations, or rename it")
         except BrokenExecutor:
             raise
         except Exception as error:
@@ -357,7 +359,7 @@ class FunctionMeasurer(Measurer):
         names = dict.fromkeys(name for run in runs for name in run)
         each = {name: tuple(reading for run in runs for reading in run.get(name, ())) for name in names}
         if self._repeats[0] == self._repeats[1]:
-            each = {name: (middle(readings),) for name, readings in each.items()}
+            each = {name: (median_of(readings),) for name, readings in each.items()}
         done = replace(ended, state="done", readings=each)
         LOG.info("trial %d: %s at %s", trial.number, value_of(self._measures, done), trial.params)
         return done
@@ -412,9 +414,11 @@ class Repeated:
     def _is_enough(self, returned: Sequence[Any]) -> bool:
         if self.target is None:
             return False
-        values = [each[VALUE] if isinstance(each, Mapping) else each for each in returned]
-        values = [each[0] if isinstance(each, tuple) else each for each in values]
-        return self.target.is_out_of_reach([each.value if isinstance(each, Reading) else each for each in values])
+        values: list[Any] = [each.get(VALUE) if isinstance(each, Mapping) else each for each in returned]
+        values = [each[0] if isinstance(each, tuple) and each else each for each in values]
+        values = [each.value if isinstance(each, Reading) else each for each in values]
+        is_known = all(isinstance(each, Real) for each in values)  # what is no number fails the trial
+        return not is_known or self.target.is_out_of_reach(values)
 
 
 def value_of(measures: Measures, trial: Trial) -> Any:

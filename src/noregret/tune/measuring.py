@@ -30,7 +30,7 @@ from typing import IO, Any, Protocol, Self
 
 from noregret.optimizer import VALUE, Fidelity, Int, Reading, Readings
 from noregret.tune import keeper as keeping
-from noregret.tune.repeats import middle
+from noregret.tune.repeats import median_of
 from noregret.tune.store.records import Record
 from noregret.tune.study.results import TIMES, MaxRss, NoResult, NotMeasured, Steps, search_in_time
 from noregret.tune.study.study import Study, StudyError, filled, groups, placeholders
@@ -173,7 +173,9 @@ def _together(study: Study, runs: Sequence[Record], planned: int, cut: int) -> R
     if cut:
         each[VALUE] = [reading for run in runs for reading in run.runs()]
     is_decided = study.runs[0] < study.runs[1] and not cut
-    return {name: tuple(readings) if is_decided else (middle(readings),) for name, readings in each.items() if readings}
+    return {
+        name: tuple(readings) if is_decided else (median_of(readings),) for name, readings in each.items() if readings
+    }
 
 
 def _measured_once(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
 
-from noregret.optimizer import Goal, Optimizer, Reading
+from noregret.optimizer import Goal, Optimizer, Reading, middle
 
 CLEARLY = 1.0
 """Standard errors by which the median of the runs must be worse than the recommended setting for the trial to end. Of
@@ -24,10 +24,11 @@ FEWEST = 5
 """The number of repeats from which their spread says enough about the noise of their median (decision 197)."""
 
 
-def middle(readings: Sequence[Reading]) -> Reading:
+def median_of(runs: Sequence[Reading]) -> Reading:
     """Median of the readings of several runs, with its standard error as its noise; the only one as it is."""
-    values = [reading.value for reading in readings]
-    return readings[0] if len(values) == 1 else Reading(median(values), noise=error_of_median(values))
+    found = middle(runs)
+    is_known = len(runs) > 1 and found.bound is None
+    return replace(found, noise=error_of_median([run.value for run in runs])) if is_known else found
 
 
 def error_of_median(values: Sequence[float]) -> float | None:

@@ -143,8 +143,8 @@ def _race(args: Namespace) -> Race:
         args.result,
         is_gate=args.gate,
         baseline=args.baseline,
+        old=old,
     )
-    race.values[0] += old
     return race
 
 
@@ -254,13 +254,19 @@ class Race:
     """Params of each command, where they are settings of a study; the number of pairs is fixed then."""
     stopped: Stopped = "decided"
     seconds: float = 0.0
-    values: list[list[float | None]] = field(init=False)
-    """Measurements of each command in order, those of the baseline included, None for failed runs."""
+    old: Sequence[float] = ()
+    """Measurements of A that were made before."""
     records: list[list[Record]] = field(init=False)
     """Runs of each command in order."""
 
     def __post_init__(self) -> None:
-        self.values, self.records = [[] for _ in self.lines], [[] for _ in self.lines]
+        self.records = [[] for _ in self.lines]
+
+    @property
+    def values(self) -> list[list[float | None]]:
+        """Measurements of each command in order, old ones included, None for failed runs."""
+        first, *others = ([run.value() for run in runs] for runs in self.records)
+        return [[*self.old, *first], *others]
 
     @property
     def study(self) -> Study:
@@ -312,7 +318,6 @@ class Race:
                 comparison.tell(option, outcome.value())
             except ValueError as error:
                 raise StudyError(f"{letter(option)}: {self.lines[option]!r}: {error}: change --bounds") from None
-            self.values[option].append(outcome.value())
             self.records[option].append(outcome)
             self.seconds = monotonic() - start
             if outcome.state == "failed":

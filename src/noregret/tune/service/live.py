@@ -36,7 +36,7 @@ from noregret.tune.service.models import ServiceStudy
 from noregret.tune.store import trials
 from noregret.tune.store.faults import Unavailable
 from noregret.tune.store.leases import LeaseMonitor
-from noregret.tune.store.records import Record, distributions, mark_of, mark_of_1_0
+from noregret.tune.store.records import Record, agree, distributions, mark_of, mark_of_1_0
 from noregret.tune.store.storage import Found, Storage
 from noregret.tune.store.trials import Overtaken, TrialTable, check_newest, unless_overtaken
 from noregret.tune.study.study import Params
@@ -336,35 +336,15 @@ class LiveStudy:
 
         ValueError if it has no outcome yet, or its new readings are bad.
         """
-
-        def change(old: Record) -> Record:
-            readings = readings_of(old)
-            is_same = old.state == "done" and old.readings == readings
-            return old if is_same else corrected(old, readings, reason)
-
-        return self._changed(number, change)
+        return self._changed(number, lambda old: corrected(old, readings_of(old), reason))
 
     def withdraw(self, number: int, reason: str) -> Record | None:
         """Take a finished trial out of all conclusions; return it, None if there is none. ValueError as `correct`."""
-        return self._changed(number, lambda old: old if old.state == "withdrawn" else withdrawn(old, reason))
+        return self._changed(number, lambda old: withdrawn(old, reason))
 
     def _changed(self, number: int, change: Callable[[Record], Record]) -> Record | None:
-        def attempt() -> Record | None:
-            self.ledger.refresh()
-            old = self.ledger.records.get(number)
-            if old is None:
-                return None
-            if not old.is_finished:
-                raise ValueError(f"trial {number} has no outcome yet: tell it")
-            new = change(old)
-            if new is not old:
-                with self._storage.transaction() as connection:
-                    self.ledger.check(connection)
-                    self.ledger.correct(connection, {number: new})
-            return new
-
         with self._lock:
-            return self._storage.patiently(lambda: unless_overtaken(attempt))
+            return self._storage.patiently(lambda: unless_overtaken(lambda: self.ledger.changed(number, change)))
 
     def report(self, number: int, fidelity: Params, value: float) -> bool | None:
         """Keep an intermediate value of a pending trial; return True if it is to be stopped, None if there is no trial.
@@ -557,17 +537,6 @@ def _stored(connection: Any, record: Record, outcome: Record, measures: Measures
         return record
     seconds = max((datetime.now() - record.started).total_seconds(), 0.0) if record.started else 0.0
     return trials.tell(connection, record.row, replace(outcome, seconds=seconds), measures)
-
-
-def agree(stands: Trial | None, outcome: Trial) -> bool:
-    """Return True if a trial has this outcome, or had it before it was corrected."""
-
-    def is_same(its: Trial) -> bool:
-        is_other = "withdrawn" not in (its.state, outcome.state) and its.state != outcome.state
-        is_at = its.state == "failed" or its.fidelity == outcome.fidelity
-        return its.readings == outcome.readings and is_at and not is_other
-
-    return stands is not None and any(map(is_same, (stands, *stands.earlier)))
 
 
 def _key(request: AskRequest, place: int) -> object:

@@ -82,6 +82,17 @@ def arrived(records: Sequence[Trial]) -> tuple[list[int], tuple[int, ...]]:
     return known, tuple(record.number for record in records if record.is_finished and record.number not in old)
 
 
+def agree(stands: Trial | None, outcome: Trial) -> bool:
+    """Return True if a trial has this outcome, or had it before it was corrected."""
+
+    def is_same(its: Trial) -> bool:
+        is_other = "withdrawn" not in (its.state, outcome.state) and its.state != outcome.state
+        is_at = its.state == "failed" or its.fidelity == outcome.fidelity
+        return its.readings == outcome.readings and is_at and not is_other
+
+    return stands is not None and any(map(is_same, (stands, *stands.earlier)))
+
+
 def mark_of(trial: Trial, origin: str = "") -> str:
     """Fingerprint of an observation, equal for the same observation of the same origin."""
     return hashlib.sha256(f"{key(trial)} {origin}".encode()).hexdigest()[:16] if origin else key(trial)

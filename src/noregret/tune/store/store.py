@@ -41,7 +41,7 @@ from noregret.tune.store.identity import (
     restarted,
 )
 from noregret.tune.store.leases import LeaseMonitor, gone, holder
-from noregret.tune.store.records import Claim, Record, distributions, mark_of, mark_of_1_0
+from noregret.tune.store.records import Claim, Record, agree, distributions, mark_of, mark_of_1_0
 from noregret.tune.store.storage import BACKUP_SECONDS, Found, Storage
 from noregret.tune.store.trials import Overtaken, TrialTable, check_newest, unless_overtaken
 from noregret.tune.study.exchange import origin
@@ -200,30 +200,21 @@ class Store:
 
         Its earlier readings stay stored, with the reason. StudyError if there is no such trial, or the value is bad.
         """
-
-        def change(old: Record) -> Record:
-            return corrected(old, self.study.measures.corrected(old, value), reason)
-
-        return self._changed(number, change)
+        measures = self.study.measures
+        return self._changed(number, lambda old: corrected(old, measures.corrected(old, value), reason))
 
     def withdraw(self, number: int, reason: str = "") -> Record:
         """Take a finished trial out of all conclusions, and return it; it stays stored, with the reason."""
         return self._changed(number, lambda old: withdrawn(old, reason))
 
     def _changed(self, number: int, change: Callable[[Record], Record]) -> Record:
-        def attempt() -> Record:
-            old = next((record for record in self._usable(self._all()) if record.number == number), None)
-            if old is None or not old.is_finished:
-                raise StudyError(f"trial {number} {'does not exist' if old is None else 'has no outcome yet'}")
-            try:
-                new = change(old)
-            except ValueError as error:
-                raise StudyError(f"trial {number}: {error}") from None
-            with self._storage.transaction() as connection:
-                self._table.correct(connection, {number: new})
-            return new
-
-        return unless_overtaken(lambda: self._patiently(attempt))
+        try:
+            found = unless_overtaken(lambda: self._patiently(lambda: self._table.changed(number, change)))
+        except ValueError as error:
+            raise error if isinstance(error, StudyError) else StudyError(f"trial {number}: {error}") from None
+        if found is None:
+            raise StudyError(f"trial {number} does not exist")
+        return found
 
     def claim(self, suggest: Suggest) -> Claim:
         """Claim a trial to run: one that was given back, else a new one if budget and stopping rule allow."""
@@ -232,8 +223,7 @@ class Store:
     def tell(self, outcome: Record) -> bool:
         """Store the outcome of a trial; False if it has another outcome, which then stays."""
         try:
-            stands = self._patiently(lambda: self._told(outcome))
-            return self.study.measures.values(stands) == self.study.measures.values(outcome)
+            return agree(self._patiently(lambda: self._told(outcome)), outcome)
         finally:
             self._held.pop(outcome.number, None)
 

@@ -338,6 +338,24 @@ class TrialTable:
     def check(self, connection: Any) -> None:
         """Raise an exception if the study is no longer there."""
 
+    def changed(self, number: int, change: Callable[[Record], Record]) -> Record | None:
+        """Store what a function makes of a finished trial, and return it; None if there is no such trial.
+
+        ValueError if it has no outcome, Overtaken if another correction was stored in the meantime.
+        """
+        self.refresh()
+        old = self.records.get(number)
+        if old is None:
+            return None
+        if not old.is_finished:
+            raise ValueError(f"trial {number} has no outcome yet: tell it")
+        new = change(old)
+        if new is not old:
+            with self._storage.transaction() as connection:
+                self.check(connection)
+                self.correct(connection, {number: new})
+        return new
+
     def correct(self, connection: Any, trials: Mapping[int, Trial]) -> None:
         """Store corrections of finished trials, by number; Overtaken if others were stored since the last reading."""
         kept = json.loads(self._corrections)["trials"] if self._corrections else {}

@@ -10,7 +10,14 @@ import tomllib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from noregret.optimizer import checked_confidence, checked_drift, checked_safe_level, checked_tolerance
+from noregret.optimizer import (
+    VALUE,
+    checked_confidence,
+    checked_drift,
+    checked_possible,
+    checked_safe_level,
+    checked_tolerance,
+)
 from noregret.tune.study.results import (
     JsonField,
     JsonSteps,
@@ -24,16 +31,6 @@ from noregret.tune.study.results import (
 from noregret.tune.study.study import Command, FlagWords, text, without_password
 
 T = TypeVar("T")
-
-
-def possible(value: Any) -> tuple[float, float]:
-    """Return the least and the largest value there can be."""
-    if not isinstance(value, list) or len(value) != 2 or not all(isinstance(end, int | float) for end in value):
-        raise ValueError(f"must be the least and the largest value there can be, as [0, 1] or [0, inf], got {value!r}")
-    low, high = map(float, value)
-    if not low < high:
-        raise ValueError(f"must have the least value first, got {value!r}")
-    return low, high
 
 
 def words(value: Any) -> str:
@@ -126,6 +123,7 @@ def _as_optimizer(name: str, check: Callable[[Any], T]) -> Callable[[Any], T]:
 confidence = _as_optimizer("confidence", checked_confidence)
 safe = _as_optimizer("safe", checked_safe_level)
 drift = _as_optimizer("drift", checked_drift)
+possible = _as_optimizer("possible", lambda value: checked_possible(value, None)[VALUE])
 
 
 def whole(least: int, most: int) -> Callable[[Any], int]:

@@ -81,8 +81,11 @@ class Confirmation:
 
     found: Findings
     race: Race
-    is_complete: bool
-    """True if there are as many pairs as were planned."""
+
+    @property
+    def is_complete(self) -> bool:
+        """True if there are as many pairs as were planned."""
+        return self.race.stopped == "pairs"
 
     @property
     def comparison(self) -> Comparison:
@@ -238,12 +241,12 @@ def confirm(study: Study, pairs: int, as_json: bool) -> int:
         return 0
     confirmation = measured(found, pairs, quiet=as_json)
     if not (confirmation.column(0) and confirmation.column(1)):
-        if not confirmation.is_complete:
+        if confirmation.race.stopped == "interrupted":
             raise KeyboardInterrupt
         name = "best setting" if confirmation.column(0) else "baseline"
         raise StudyError(f"{study.path}: no run of the {name} has succeeded; the last failure: {confirmation._reason}")
     say(json.dumps(confirmation.as_json()) if as_json else str(confirmation))
-    return 0 if confirmation.is_complete else 130
+    return 130 if confirmation.race.stopped == "interrupted" else 0
 
 
 def measured(found: Findings, pairs: int, quiet: bool) -> Confirmation:
@@ -269,8 +272,8 @@ def measured(found: Findings, pairs: int, quiet: bool) -> Confirmation:
             race.work(keeper, show)
     except KeyboardInterrupt:
         complain(f"\nnoregret: stopped after {comparison.pairs} of {pairs} pairs")
-        return Confirmation(found, race, is_complete=False)
-    return Confirmation(found, race, is_complete=True)
+        race.stopped = "interrupted"
+    return Confirmation(found, race)
 
 
 def _failed(run: Record) -> str:

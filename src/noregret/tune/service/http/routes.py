@@ -18,10 +18,10 @@ from noregret.tune.service import answers, models
 from noregret.tune.service.answers import Contradiction, Unknown
 from noregret.tune.service.http import pages
 from noregret.tune.service.http.metrics import CONTENT_TYPE, Metrics
-from noregret.tune.service.live import Deleted, LiveStudy, agree
+from noregret.tune.service.live import Deleted, LiveStudy
 from noregret.tune.service.models import BadField
 from noregret.tune.service.studies import Studies
-from noregret.tune.store.records import Record
+from noregret.tune.store.records import Record, agree
 
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
