@@ -4,6 +4,7 @@ PYTHON ?= python3
 JOBS ?= 4
 BIN := .venv/bin
 READY := .venv/.ready
+TESTED := .venv/.tested
 TUNE := .venv/.tune
 # What `make test` leaves to `make nightly`: many seeds, whole documents, kills, browsers and packages of neighbours.
 FOLDERS := tests/statistics tests/documents tests/siege
@@ -18,7 +19,13 @@ PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) -
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[all]"
-	touch $(READY) $(TUNE)
+	touch $(READY) $(TESTED) $(TUNE)
+
+# `make test` needs no tools for documentation, types and Parquet: half of the download.
+$(TESTED): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[test]"
+	touch $(TESTED) $(TUNE)
 
 # `make demo` needs a tenth of what the tests need.
 $(TUNE): pyproject.toml
@@ -36,13 +43,13 @@ demo: $(TUNE)
 compare: $(READY)
 	$(BIN)/noregret run igp-ucb amm-ucb gp-ts gp-ei random --problem rkhs-se --rounds 1000 --trials 10 --plot demo.png
 
-# The tests of what src does, and the examples in its docstrings, in seven minutes on two cores.
-test: $(READY)
+# The tests of what src does, and the examples in its docstrings: about 475 seconds of CPU time, four minutes on two cores.
+test: $(TESTED)
 	$(PYTEST) $(FOLDERS:%=--ignore=%) tests src
 
 # Those of them that take less than about a third of a second each, in a minute.
 quick: JOBS = 2
-quick: $(READY)
+quick: $(TESTED)
 	$(PYTEST) $(FOLDERS:%=--ignore=%) -m "not slow" tests src
 
 # All other tests. A part of them: make nightly NIGHTLY=tests/siege

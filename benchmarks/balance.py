@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks import markdown
-from noregret.belief.posterior import Floats, Ints
+from noregret.gp.posterior import Floats, Ints
+from noregret.optimizer.model.evidence import LEVEL
 from noregret.optimizer.questions.balance import Balancing
 
 POINTS = 250
@@ -85,7 +86,7 @@ def _of_other(own: Ints, total: int, rho: float, guess: float, size: float, c: f
     tested = own[:, None].astype(float)
 
     def error(n: Floats) -> Floats:
-        delta = Balancing().delta
+        delta = 1 - LEVEL
         return np.asarray(c * np.sqrt(2 * np.log(math.pi**2 * bases * n**2 / (3 * delta)) / n))
 
     spread = np.sqrt(count / np.maximum(count - 1, 1.0))  # (2) is about count - 1

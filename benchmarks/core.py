@@ -15,8 +15,8 @@ from time import perf_counter
 import numpy as np
 
 from noregret import UCB, Constant, ExactGP, Policy, Pull, Sequential, SquaredExponential, algorithms, run
-from noregret.belief.posterior import Floats, Ints, Posterior, Rng
-from noregret.decision.loops import Play
+from noregret.bandits.decision.loops import Play
+from noregret.gp.posterior import Floats, Ints, Posterior, Rng
 
 KERNEL = SquaredExponential(0.2)
 NOISE = 0.1

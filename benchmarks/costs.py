@@ -19,7 +19,6 @@ Results are kept in ``--out``, so that a run that was interrupted continues. ``-
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from functools import cache
@@ -28,7 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import markdown, provenance
+from benchmarks import markdown
+from benchmarks.lines import add, stored
 from noregret import Float, Optimizer, problems
 from noregret.optimizer import Improve, OptimizerConfig, Recheck, RemeasureBaseline
 
@@ -132,16 +132,12 @@ def main() -> None:
     args = parser.parse_args()
     functions = args.functions[: 1 if args.quick else None]
     seeds = range(3 if args.quick else args.seeds)
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    lines = args.out.read_text().splitlines() if args.out.exists() else []
-    done = {tuple(entry["key"]): entry for entry in map(json.loads, lines)}
-    with args.out.open("a") as file:
-        for seed in seeds:
-            for key in ((n, k, z, m, seed) for n in functions for k in COSTS for z in NOISES for m in args.methods):
-                if key not in done:
-                    done[key] = {"key": key, **run(*key)}
-                    print(json.dumps(done[key]), file=file, flush=True)
-                    provenance.record(args.out)
+    done = {tuple(entry["key"]): entry for entry in stored(args.out)}
+    for seed in seeds:
+        for key in ((n, k, z, m, seed) for n in functions for k in COSTS for z in NOISES for m in args.methods):
+            if key not in done:
+                done[key] = {"key": key, **run(*key)}
+                add(done[key], args.out)
     rows = []
     for noise in NOISES:
         for kind in COSTS:

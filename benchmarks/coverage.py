@@ -26,10 +26,10 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.markdown import table
 from noregret import Box, Columns, Matern, Policy, SquaredExponential, algorithms, problems
-from noregret.belief.posterior import Floats, Rng
-from noregret.decision.loops import Algorithm
-from noregret.experiments.summary import fraction_interval
-from noregret.experiments.trials import build, children
+from noregret.bandits.decision.loops import Algorithm
+from noregret.bandits.lab.trace import fraction_interval
+from noregret.bandits.lab.trials import build, children
+from noregret.gp.posterior import Floats, Rng
 from noregret.problems import Changing, Gaussian, Problem, Spikes, StudentT
 
 Stationary = SquaredExponential | Matern

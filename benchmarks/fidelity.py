@@ -13,8 +13,8 @@ best setting, 1 the mean of random ones. Methods:
 Problems: synthetic curves of which the faster end higher, so that they cross, with Gaussian or Student-t(2) noise that
 the values of one run share, and a small one of each value; networks on scikit-learn's digits and a linear
 classifier on its breast cancer data (`partial_fit`), and gradient boosting on its diabetes data, from tables of 160 to
-180 settings whose curves have five splits and seeds each (``benchmarks/results/curves.npz``; ``--curves`` generates
-them again, in about ten CPU minutes).
+180 settings whose curves have five splits and seeds each (``benchmarks/results/curves.npz``, made by ``--curves`` of
+``git show 1b0e9b9c:benchmarks/fidelity.py``, in about ten CPU minutes).
 
 Results are kept in ``benchmarks/results/fidelity.csv``: a run that is there is not repeated.
 """
@@ -41,9 +41,6 @@ BUDGETS = (15, 30)
 """Total cost, in runs to the highest fidelity."""
 REPORTS = (1, 2, 3, 5, 9, 15, 27, 45, 81)
 """Epochs after which a run reports."""
-
-SEEDS = 5
-"""Splits and seeds of each setting of a table."""
 
 Params = Mapping[str, Any]
 Curve = Callable[[int], float]
@@ -257,87 +254,15 @@ METHODS: dict[str, Callable[[Problem, Budget, int], Params]] = {
 }
 
 
-def generated() -> dict[str, Any]:
-    """Curves of networks, of gradient boosting and of a linear classifier, some splits and seeds each."""
-    from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
-    from sklearn.ensemble import GradientBoostingRegressor
-    from sklearn.linear_model import SGDClassifier
-    from sklearn.metrics import log_loss
-    from sklearn.model_selection import train_test_split
-    from sklearn.neural_network import MLPClassifier
-
-    def network(rate: float, width: int, batch: int, seed: int) -> list[float]:
-        X, y = load_digits(return_X_y=True)
-        X, V, y, v = train_test_split(X / 16, y, train_size=500, test_size=300, random_state=seed)
-        model = MLPClassifier((int(width),), learning_rate_init=rate, batch_size=int(batch), random_state=seed)
-        losses = []
-        for _ in range(27):
-            model.partial_fit(X, y, classes=np.arange(10))
-            losses.append(1 - model.score(V, v))
-        return losses
-
-    def boosting(rate: float, depth: int, part: float, seed: int) -> list[float]:
-        X, y = load_diabetes(return_X_y=True)
-        X, V, y, v = train_test_split(X, y, test_size=150, random_state=seed)
-        model = GradientBoostingRegressor(
-            n_estimators=81, learning_rate=rate, max_depth=int(depth), subsample=part, random_state=seed
-        ).fit(X, y)
-        return [float(np.sqrt(np.mean((its - v) ** 2))) for its in model.staged_predict(V)]
-
-    def linear(rate: float, power: float, alpha: float, seed: int) -> list[float]:
-        X, y = load_breast_cancer(return_X_y=True)
-        X, V, y, v = train_test_split(X, y, train_size=200, random_state=seed)
-        mean, size = X.mean(axis=0), X.std(axis=0)
-        model = SGDClassifier(
-            loss="log_loss",
-            learning_rate="invscaling",
-            eta0=rate,
-            power_t=power,
-            alpha=alpha,
-            random_state=seed,
-        )
-        losses = []
-        for _ in range(27):
-            model.partial_fit((X - mean) / size, y, classes=[0, 1])
-            losses.append(float(log_loss(v, model.predict_proba((V - mean) / size))))
-        return losses
-
-    grids: dict[str, Any] = {
-        "network": (
-            network,
-            {"rate": np.geomspace(1e-4, 0.1, 10), "width": (4, 8, 16, 32), "batch": (8, 16, 64, 256)},
-        ),
-        "boosting": (
-            boosting,
-            {"rate": np.geomspace(0.005, 1.0, 10), "depth": (1, 2, 3, 5), "part": (0.3, 0.5, 0.7, 1.0)},
-        ),
-        "linear": (
-            linear,
-            {"rate": np.geomspace(1e-4, 1.0, 12), "power": (0.0, 0.2, 0.5), "alpha": np.geomspace(1e-5, 0.1, 5)},
-        ),
-    }
-    tables: dict[str, Any] = {}
-    for name, (curve, grid) in grids.items():
-        settings = list(itertools.product(*grid.values()))
-        curves = [[curve(*setting, seed) for seed in range(SEEDS)] for setting in settings]
-        tables |= {f"{name}_names": np.array(list(grid)), f"{name}_settings": np.array(settings, dtype=float)}
-        tables[f"{name}_curves"] = np.array(curves).round(4).astype(np.float32)
-    return tables
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--curves", action="store_true", help="generate the table of curves again")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
     parser.add_argument("--budgets", nargs="+", type=int, default=list(BUDGETS))
     parser.add_argument("--out", type=Path, default=RUNS)
     args = parser.parse_args()
-    is_missing = not CURVES.exists() and any("crossing" not in its and "Hartmann" not in its for its in args.problems)
-    if args.curves or is_missing:
-        np.savez_compressed(CURVES, **generated())
     seeds, budgets = (2, args.budgets[:1]) if args.quick else (args.seeds, args.budgets)
     known: dict[tuple[str, ...], float] = {}
     made: dict[str, Problem] = {}

@@ -4,10 +4,6 @@ Every row is a separate process with this number of different observations of a 
 heavy-tailed noise, in one of three ways: `Optimizer`, what `noregret tune` suggests with, and the sampler on a study in
 memory. Seconds are CPU seconds: of the first suggestion, with all that a new process must do for it but imports, and of
 the slowest and the mean of those that follow, each with one more result. The memory is the most that the process had.
-
-``python -m benchmarks.long_history --tells [measurements ...]`` is about frames of a hundred thousand rows and more of
-four parameters, at random settings and on a grid of 10,000: CPU seconds of `tell_many` and of the first suggestion, and
-the peak of the process's memory (ru_maxrss) less its peak before the first observation.
 """
 
 from __future__ import annotations
@@ -27,7 +23,6 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np  # noqa: E402  after the threads are set
 
 SIZES = (500, 1000, 2000, 5000, 10_000)
-MANY = (100_000, 1_000_000)
 NAMES = [f"x{i}" for i in range(6)]
 FOLLOWING = 30
 
@@ -60,12 +55,12 @@ def optimizer(past: list[tuple[Params, float]], rng: np.random.Generator) -> Ste
 
 def tune(past: list[tuple[Params, float]], rng: np.random.Generator) -> Step:
     from noregret import Float, Reading
-    from noregret.tune.store.records import Record
-    from noregret.tune.study.study import Study
-    from noregret.tune.work.running import suggester_of
+    from noregret.studies.store.records import Record
+    from noregret.studies.study.study import Study
+    from noregret.studies.work.running import suggester_of
 
     space = {name: Float(0, 1) for name in NAMES}
-    suggester = suggester_of(Study(Path("study.toml"), ("true",), space))
+    suggester = suggester_of(Study(Path("study.toml"), ("true",), space=space))
     records: list[Record] = []
 
     def add(params: Params, result: float, told: tuple[int, ...] = ()) -> None:
@@ -119,40 +114,9 @@ def memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 1024**2)
 
 
-def measure_tells(settings: str, count: int) -> None:
-    """Print one row of the table of `tell_many`."""
-    from noregret import Float, Optimizer
-
-    rng = np.random.default_rng(0)
-    points = rng.random((count, 4)) if settings == "random" else rng.integers(10, size=(count, 4)) / 9
-    frame = {NAMES[i]: points[:, i] for i in range(4)}
-    frame["value"] = ((points - 0.4) ** 2).sum(axis=1) + 0.1 * rng.standard_t(2, count)
-    Optimizer({"x0": Float(0, 1)}).ask()  # imports what asking needs
-    opt = Optimizer({name: Float(0, 1) for name in NAMES[:4]}, rng=0)
-    before, times = memory(), [time.process_time()]
-    for step in (lambda: opt.tell_many(frame), opt.ask):
-        step()
-        times.append(time.process_time())
-    told, asked = np.diff(times)
-    print(f"| {count} | {settings} | {told:.1f} | {asked:.1f} | {memory() - before:.0f} |", flush=True)
-
-
-def tells(counts: list[int]) -> None:
-    print("| measurements | settings | tell_many, s | first question, s | memory, MiB |")
-    print("| --- | --- | --- | --- | --- |", flush=True)
-    for count in counts:
-        for settings in ("random", "grid"):
-            row = [sys.executable, "-m", "benchmarks.long_history", "--told", settings, str(count)]
-            subprocess.run(row, check=True)
-
-
 def main() -> None:
     if sys.argv[1:2] == ["--row"]:
         return measure(sys.argv[2], int(sys.argv[3]))
-    if sys.argv[1:2] == ["--told"]:
-        return measure_tells(sys.argv[2], int(sys.argv[3]))
-    if sys.argv[1:2] == ["--tells"]:
-        return tells([*map(int, sys.argv[2:])] or list(MANY))
     print("| measurements | way | first, s | slowest of the next 30, s | mean of these, s | memory, MiB |")
     print("| --- | --- | --- | --- | --- | --- |", flush=True)
     for count in map(int, sys.argv[1:] or SIZES):

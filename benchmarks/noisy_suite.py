@@ -9,7 +9,7 @@ benchmarks/results/noisy.csv and not repeated; stop the program and start it aga
 runs to repeat. noregret, CMA-ES, TPE and random search are run on everything, which takes two hours on
 two cores; BoTorch and Optuna's Gaussian process, when named, on 2 dimensions to 50 and on 5 dimensions to 10
 evaluations per dimension. ``--table docs/noisy_suite.md`` writes the page with the tables, and the pictures beside it,
-from all runs that are there. ``--check`` compares the true values and the noise with those of the suite.
+from all runs that are there.
 """
 
 from __future__ import annotations
@@ -23,23 +23,17 @@ from itertools import product
 from pathlib import Path
 
 from benchmarks import provenance
+from benchmarks.development.trees import ONE_THREAD
 from benchmarks.noisy import results
 from benchmarks.noisy.functions import FUNCTIONS
 from benchmarks.noisy.optimisers import ON_ALL, OPTIMISERS
 from benchmarks.noisy.running import Cell, play
 
-THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-
 
 def main() -> None:
     options = _options()
-    os.environ.update(THREADS)  # the processes that are started inherit it
-    if options.check:
-        from benchmarks.noisy.checking import check
-
-        for dimension, instance in product(options.dimensions, options.instances):
-            print(*(f"d = {dimension}, {line}" for line in check(dimension, instance)), sep="\n")
-    elif options.table:
+    os.environ.update(ONE_THREAD)  # the processes that are started inherit it
+    if options.table:
         from benchmarks.noisy.page import write
 
         write(results.lines(results.read(options.out)), options.table)
@@ -82,7 +76,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--out", type=Path, default=results.KEPT, help="CSV file of the runs")
     parser.add_argument("--table", type=Path, help="Markdown file to write")
-    parser.add_argument("--check", action="store_true")
     return parser.parse_args()
 
 

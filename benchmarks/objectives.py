@@ -14,19 +14,20 @@ file and is not repeated; CPU seconds are those of the method alone.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks import markdown, provenance
+from benchmarks import markdown
+from benchmarks.lines import add, stored
 from noregret import Float, Optimizer
 from noregret.optimizer.model.objectives import hypervolume, nondominated
 
@@ -258,10 +259,6 @@ def key(run: dict[str, Any]) -> tuple[Any, ...]:
     return run["method"], run["world"], run["noise"], run["seed"], run["evaluations"]
 
 
-def stored(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def report(runs: list[dict[str, Any]]) -> None:
     """Mean score by noise and budget, mean rank, and CPU seconds, as Markdown."""
     for budget in map(str, BUDGETS):
@@ -302,19 +299,10 @@ def main() -> None:
         args.seeds, args.evaluations, args.worlds = 1, 50, ["zdt1", "dtlz2"]
         args.methods = [name for name in args.methods if name != "qLogNEHVI"]
     done = {key(run) for run in stored(args.results)}
-    for seed in range(args.seeds):
-        for world in args.worlds:
-            for noise in args.noises:
-                for method in args.methods:
-                    run = {"method": method, "world": world, "noise": noise, "seed": seed}
-                    run["evaluations"] = args.evaluations
-                    if key(run) in done:
-                        continue
-                    run |= play(method, WORLDS[world], noise, seed, args.evaluations)
-                    args.results.parent.mkdir(exist_ok=True)
-                    with args.results.open("a") as file:
-                        file.write(json.dumps(run) + "\n")
-                    provenance.record(args.results)
+    for seed, world, noise, method in product(range(args.seeds), args.worlds, args.noises, args.methods):
+        run = {"method": method, "world": world, "noise": noise, "seed": seed, "evaluations": args.evaluations}
+        if key(run) not in done:
+            add(run | play(method, WORLDS[world], noise, seed, args.evaluations), args.results)
     chosen = [run for run in stored(args.results) if run["method"] in args.methods]
     report([run for run in chosen if run["evaluations"] == args.evaluations])
 

@@ -16,7 +16,7 @@ import argparse
 import ast
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -33,13 +33,9 @@ Entry = dict[str, Any]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--again", nargs="+", metavar="RESULT", default=[], help="forget the old runs of these")
-    parser.add_argument("--now", nargs="+", metavar="RESULT", default=[], help="measured today, with this code")
     options = parser.parse_args()
     for name in options.again:
         forget(name)
-    for name in options.now:
-        forget(name)
-        record(name)
     for name, entry in entries().items():
         print(f"{'stale' if is_stale(entry) else 'new':<6} {name:<24} {measured_on(entry):<24} {entry['command']}")
 
@@ -96,41 +92,11 @@ def sentence(name: str) -> str:
     return f"Measured on {measured_on(entries()[name])}; `python -m benchmarks.provenance` lists what changed since.\n"
 
 
-def undated(page: str, quoted: dict[str, list[str]], stale: dict[str, Entry]) -> Iterator[str]:
-    """Sections of a page that quote a stale result without its date.
-
-    A section quotes a result if it contains its command, its path or one of the texts in ``quoted``, by result.
-    """
-    for section in sections(page):
-        text = " ".join(section.split())
-        for name, entry in stale.items():
-            signs = [f"results/{name}", *quoted.get(name, [])]
-            names_it = _is_command(entry["command"], text) or any(sign in text for sign in signs)
-            if names_it and measured_on(entry) not in text:
-                yield f"{section.splitlines()[0][:60]!r} quotes {name} without {measured_on(entry)}"
-
-
-def sections(page: str) -> list[str]:
-    """Parts of a page, each from a heading to the next; comments in blocks of code are no headings."""
-    parts, is_code = [[""]], False
-    for line in page.splitlines():
-        is_code ^= line.startswith("```")
-        if line.startswith("#") and not is_code:
-            parts.append([])
-        parts[-1].append(line)
-    return ["\n".join(part) for part in parts]
-
-
 def _name(result: str | Path, index: Path) -> str | None:
     """Name of a result, None for a path outside of the folder of the index."""
     if isinstance(result, Path):
         return result.name if result.resolve().parent == index.resolve().parent else None
     return result
-
-
-def _is_command(command: str, text: str) -> bool:
-    """True if a text quotes the command: without options, so that one with other options is another command."""
-    return any(f"{command}{end}" in text for end in "`).,")
 
 
 @cache

@@ -13,12 +13,14 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks import provenance, story
 from benchmarks.judges import page as judges
+from benchmarks.lines import stored
 from benchmarks.noisy import results as noisy
 from benchmarks.noisy.functions import KINDS
 from benchmarks.noisy.optimisers import ON_ALL
@@ -138,15 +140,15 @@ def _of_story() -> dict[str, str]:
 
 def _of_judges() -> dict[str, str]:
     """Mean ranks, numbers of problems and methods, and intervals that hold, on problems unused in development."""
-    new = [cell for cell in judges.cells(judges.stored(JUDGED)) if not cell.used]
+    new = [cell for cell in judges.cells(stored(JUDGED)) if not cell.used]
     found = {"judges.problems": f"{len({cell.problem for cell in new})}"}
     for group, budget, chosen, methods in judges.comparisons(new):  # that on all problems is the last
         place = f"judges.{group}.{budget}"
         found |= {f"{place}.problems": f"{len(chosen)}", f"{place}.methods": f"{len(methods)}"}
         ranks = judges.mean_ranks(chosen, methods)
         found |= {f"{place}.{name.replace(' ', '_')}": f"{rank.mean:.1f}" for name, rank in ranks.items()}
-    for group, budget, name in {(cell.group, cell.budget, name) for cell in new for name in ("best", "gain")}:
-        held = judges.held([cell for cell in new if (cell.group, cell.budget) == (group, budget)], name)
+    for (group, budget, here), name in product(judges.by_budget(new), ("best", "gain")):
+        held = judges.held(here, name)
         place = f"judges.{group}.{budget}.{name}"
         found |= {f"{place}.held": f"{sum(held)}", f"{place}.readings": f"{len(held)}"}
         found[f"{place}.percent"] = f"{100 * np.mean(held):.0f}"

@@ -10,7 +10,7 @@ and was at 0.236, and noregret claimed 0.177, between -0.192 and 0.481, and was 
 claimed 0.122 and was at 0.146, and noregret claimed 0.139, between 0.116 and 0.164; its truth and TPE were not run.
 
 Finished runs are kept in benchmarks/results/story.csv, to which missing seeds are added. The picture is
-docs/pictures/story.svg and story.png. ``--picture`` draws it from the file, without runs.
+docs/pictures/story.svg and story.png.
 """
 
 from __future__ import annotations
@@ -186,9 +186,8 @@ def draw(runs: list[Run]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=8)
-    parser.add_argument("--picture", action="store_true", help="draw the picture from the stored runs only")
     given = parser.parse_args()
-    for tool, seed in [] if given.picture else missing(given.seeds):
+    for tool, seed in missing(given.seeds):
         write([*stored(), run(tool, seed)])
         print(stored()[-1], flush=True)
     runs = stored()

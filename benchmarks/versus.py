@@ -12,8 +12,7 @@ pair, and any "better" or "worse" at any time is a false alarm. On the same cond
   slowdowns only, so half of its errors are not counted.
 
 Pairs needed: B is slower by 1 to 10%, noise per run 1 to 5%; the median over comparisons, and the share of wrong
-verdicts. Beside it the pairs that a bet on signs and ranks would take (`by_ranks`), which is not part of the package:
-docs/decisions/0218 says why. Equal: pairs until "equal" for the same options and a margin.
+verdicts. Equal: pairs until "equal" for the same options and a margin.
 
 Printed in Markdown. Each result is written to ``--out``, and read from there if it is known.
 """
@@ -21,7 +20,6 @@ Printed in Markdown. Each result is written to ``--out``, and read from there if
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -31,10 +29,11 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from benchmarks import markdown, provenance
-from noregret.belief.posterior import Floats, Rng
+from benchmarks import markdown
+from benchmarks.lines import add, stored
+from noregret.bandits.lab.trace import fraction_interval
 from noregret.comparison import Comparison
-from noregret.experiments.summary import fraction_interval
+from noregret.gp.posterior import Floats, Rng
 
 RESULTS = Path(__file__).parent / "results" / "versus.jsonl"
 PAIRS = 200
@@ -160,27 +159,6 @@ def pairs_needed(condition: Condition, change: float, comparisons: int, within: 
     return {"median": float(np.median(pairs)), "decided": sum(count <= MOST for count in pairs), "wrong": wrong}
 
 
-def by_ranks(differences: Floats) -> int:
-    """Pairs until a bet on signs, larger for larger differences, refutes "no difference"; MOST + 1 if it does not.
-
-    Under no difference the sign of D is fair given |D| and the past. The bet on pair i is c (0.3 + 0.7 r), where r is
-    the rank of |D_i| among those until now, from 0 to 1, and the stake is averaged over c = 0.05, 0.1, ..., 1.
-    """
-    sizes, n = np.abs(differences), np.arange(1, len(differences) + 1)
-    earlier = np.tril(np.ones((len(n), len(n)), dtype=bool), -1)
-    ranks = ((earlier & (sizes[:, None] > sizes)).sum(axis=1) + 0.5) / n
-    bets = np.linspace(0.05, 1, 20)[:, None] * (0.3 + 0.7 * ranks) * np.sign(differences)
-    stakes = [np.exp(np.log1p(np.maximum(side * bets, -1 + 1e-12)).cumsum(axis=1)).mean(axis=0) for side in (-1, 1)]
-    refuted = np.maximum(*stakes) >= 2 / 0.05
-    return int(refuted.argmax()) + 1 if refuted.any() else MOST + 1
-
-
-def ranks_needed(condition: Condition, change: float, comparisons: int) -> dict[str, Any]:
-    """Median of the pairs that `by_ranks` needs."""
-    pairs = [condition(2 * MOST, np.random.default_rng([seed, 2])).reshape(-1, 2) for seed in range(comparisons)]
-    return {"median": float(np.median([by_ranks(math.log1p(change) + its[:, 1] - its[:, 0]) for its in pairs]))}
-
-
 NOISES, CHANGES = (0.01, 0.02, 0.05), (0.01, 0.02, 0.05, 0.1)
 
 
@@ -194,7 +172,6 @@ def experiments(is_quick: bool) -> Iterator[tuple[str, int, Callable[[int], dict
             for change in CHANGES:
                 key = f"pairs {condition.__name__} {noise} {change}"
                 yield key, 20 if is_quick else 200, partial(pairs_needed, noisy, change)
-                yield key.replace("pairs", "ranks"), 20 if is_quick else 200, partial(ranks_needed, noisy, change)
             for margin in CHANGES:
                 key = f"equal {condition.__name__} {noise} {margin}"
                 within = f"{100 * margin:g}%"
@@ -210,7 +187,7 @@ def show(known: dict[str, dict[str, Any]]) -> None:
             shares = (fraction_interval(row[name], row["comparisons"]) for name in RULES)
             rows.append([(condition.__doc__ or "").rstrip("."), *(f"{100 * share.value:.1f}%" for share in shares)])
     print(markdown.table(["the machine", *RULES], rows))
-    for kind, name in (("pairs", "difference"), ("ranks", "by ranks, difference"), ("equal", "margin")):
+    for kind, name in (("pairs", "difference"), ("equal", "margin")):
         head = ["noise", "stalls", *(f"{name} {100 * change:g}%" for change in CHANGES)]
         rows = []
         for condition in (calm, stalls):
@@ -236,18 +213,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer comparisons, nothing is stored")
     parser.add_argument("--out", type=Path, default=RESULTS, help="results, one per line")
-    parser.add_argument("--show", action="store_true", help="print the stored results only")
     args = parser.parse_args()
-    known: dict[str, dict[str, Any]] = {}
-    if not args.quick and args.out.exists():
-        known = {row["key"]: row for row in map(json.loads, args.out.read_text(encoding="utf-8").splitlines())}
-    for key, comparisons, run in [] if args.show else experiments(args.quick):
+    known = {} if args.quick else {row["key"]: row for row in stored(args.out)}
+    for key, comparisons, run in experiments(args.quick):
         if key not in known:
             known[key] = {"key": key, "comparisons": comparisons, **run(comparisons)}
             if not args.quick:
-                with args.out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(known[key]) + "\n")
-                provenance.record(args.out)
+                add(known[key], args.out)
     show(known)
 
 

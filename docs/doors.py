@@ -4,18 +4,17 @@
 """
 
 import inspect
-import re
 from pathlib import Path
 
 from noregret import Optimizer, minimize
-from noregret.tune.service.models import StudyForm
-from noregret.tune.study import reading
+from noregret.service.models import StudyForm
+from noregret.studies.study.forms import ConstraintTable, StudyFile
 
 PAGE = Path(__file__).with_name("doors.md")
 DOORS = {
     "Optimizer": set(inspect.signature(Optimizer).parameters) | set(inspect.signature(Optimizer.tell).parameters),
     "minimize": set(inspect.signature(minimize).parameters),
-    "noregret tune": set(re.findall(r'(?:top|section)\.(?:get|part|section)\("(\w+)"', inspect.getsource(reading))),
+    "noregret tune": {*StudyFile.model_fields, *ConstraintTable.model_fields},
     "noregret serve": set(StudyForm.model_fields),
 }
 """Names that each door takes: of arguments, of keys of a study file, of fields of a request."""

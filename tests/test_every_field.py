@@ -19,20 +19,19 @@ from tests.conftest import needs
 
 from noregret.integrations.trackers import Tracker
 from noregret.optimizer import Choice, Float, Int, Optimizer, Reading, Trial, corrected, dump, key, load, withdrawn
-from noregret.tune.learning.findings import Findings, summary
-from noregret.tune.learning.suggest import believed
-from noregret.tune.page.page import page
-from noregret.tune.store.records import Record
-from noregret.tune.store.store import Store
-from noregret.tune.study.exchange import exported, read_rows
-from noregret.tune.study.results import LastNumber
-from noregret.tune.study.study import Constraint, Objective, Study, Tracked
-from noregret.tune.work.display import Objects
+from noregret.studies.learning.findings import Findings, summary
+from noregret.studies.learning.suggest import believed
+from noregret.studies.page.page import page
+from noregret.studies.store.records import Record
+from noregret.studies.store.store import Store
+from noregret.studies.study.exchange import exported, read_rows
+from noregret.studies.study.study import Study
+from noregret.studies.work.display import Objects
 
 SPACE = {"x": Float(0, 1)}
 START = datetime(2026, 3, 4, 5, 6, 7, 125000)
-LIMITS = {"memory": Constraint(LastNumber(), max=512)}
-OBJECTIVES = {"latency": Objective("minimize", LastNumber()), "loss": Objective("minimize", LastNumber())}
+LIMITS = {"memory": ("<=", 512)}
+GOALS = {"latency": "minimize", "loss": "minimize"}
 
 
 def made(number, x, readings, **more):
@@ -125,9 +124,9 @@ def by_trial(rows):
 def study(request):
     several = request.param == "two objectives"
     context = {"machine": Choice([f"machine {number}" for number in range(7)])}
-    study = Study(Path("s.toml"), (), SPACE, constraints=LIMITS, context=context, tracked={"energy": Tracked(None)})
+    study = Study(Path("s.toml"), (), space=SPACE, constraints=LIMITS, context=context, tracked={"energy": ""})
     if several:
-        return replace(study, objectives=OBJECTIVES, confirm=0)
+        return replace(study, goals=GOALS, confirm=0)
     return replace(study, fidelity={"epochs": Int(1, 81, log=True)})
 
 
@@ -137,7 +136,7 @@ def trials(study):
 
 
 def optimizer_of(study, trials):
-    options = {"goals": study.goals} if study.objectives else {"goal": "minimize", "fidelity": study.fidelity}
+    options = {"goals": study.goals} if study.goals else {"goal": "minimize", "fidelity": study.fidelity}
     optimizer = Optimizer(SPACE, rng=0, context=study.context, constraints={"memory": ("<=", 512)}, **options)
     optimizer.add(trials)
     return optimizer

@@ -1,13 +1,22 @@
 """Cost of imports, counted in modules and not in seconds, and names after `import noregret`."""
 
+import importlib
 import subprocess
 import sys
 
 import pytest
 
 import noregret
-from noregret import names
+from noregret import moved, names
 
+STUDY = """
+command = ["echo", "{x}"]
+budget.evaluations = 9
+[parameters.x]
+type = "float"
+low = 0
+high = 1
+"""
 SLOW = {"optimize", "sparse", "spatial", "special", "stats"}
 
 
@@ -21,7 +30,8 @@ def imported_by(program, *args):
 
 
 def test_importing_noregret_imports_nothing_else():
-    assert len([name for name in imported_by("import noregret") if name.startswith("noregret")]) == 1
+    ours = {name for name in imported_by("import noregret") if name.startswith("noregret")}
+    assert ours == {"noregret", "noregret.moved"}
     assert not {"numpy", "scipy"} & imported_by("import noregret")
 
 
@@ -43,11 +53,63 @@ def test_the_public_names_come_without_scipy_stats(part):
     assert not {"scipy.stats", "matplotlib", "rich", "optuna"} & modules
 
 
+def test_who_tunes_waits_for_no_laboratory_no_scipy_and_no_database_library(tmp_path):
+    modules = imported_by("from noregret import Float, Optimizer")
+    assert not [name for name in modules if name.startswith("noregret.bandits")]
+    (tmp_path / "s.toml").write_text(STUDY)
+    modules = imported_by("from noregret.cli import main; main()", "tune", "--dry-run", str(tmp_path / "s.toml"))
+    assert "noregret.studies.work.running" in modules
+    assert len([name for name in modules if name.startswith("noregret.bandits")]) <= 3, "the options of `reproduce`"
+    assert not {"scipy", "optuna", "sqlalchemy", "alembic", "matplotlib"} & modules
+
+
+def test_module_paths_of_1_0_lead_to_the_same_modules_with_a_warning():
+    for old, new in (
+        ("belief.exact", "bandits.belief.exact"),
+        ("belief.posterior", "gp.posterior"),
+        ("algorithms.catoni", "bandits.algorithms.catoni"),
+        ("experiments.figure", "bandits.lab.figure"),
+        ("tune.service.live", "service.live"),
+    ):
+        program = f"import sys, warnings; warnings.simplefilter('ignore'); import noregret.{old}, noregret.{new}; "
+        imported_by(program + f"assert sys.modules['noregret.{old}'] is sys.modules['noregret.{new}']")
+    with pytest.warns(DeprecationWarning, match=r"noregret.decision is noregret.bandits.decision since noregret 1.1"):
+        importlib.import_module("noregret.decision")
+
+
+@pytest.mark.slow
+def test_a_store_needs_no_package_of_others():
+    study = 'Study(Path("s.toml"), ("m",), space={"x": Float(0, 1)}, storage="sqlite:///s.db")'
+    program = f"""
+from pathlib import Path
+from tempfile import TemporaryDirectory
+import os
+from noregret.optimizer import Float
+from noregret.studies.store.store import Store
+from noregret.studies.study.study import Study
+with TemporaryDirectory() as folder:
+    os.chdir(folder)
+    Store({study}).close()
+"""
+    modules = imported_by(program)
+    assert "sqlite3" in modules
+    assert not {"optuna", "sqlalchemy", "alembic", "psycopg"} & modules
+
+
 def test_every_public_name_is_an_attribute_and_listed():
+
     assert {*names.__all__, "__version__"} <= set(dir(noregret))
     for name in names.__all__:
         assert getattr(noregret, name) is getattr(names, name)
     assert noregret.__version__[0].isdigit()
+
+
+def test_names_of_1_0_lead_to_the_same_things_with_a_warning():
+    for old, new in moved.RENAMED.items():
+        with pytest.warns(DeprecationWarning, match=f"noregret.{old} is noregret.{new} since noregret 1.1") as caught:
+            assert getattr(noregret, old) is getattr(names, new)
+        assert caught[0].filename == __file__
+        assert old not in dir(noregret)
 
 
 def test_what_does_not_exist_is_said():
@@ -61,3 +123,22 @@ def test_star_imports_the_public_names():
     known = {}
     exec("from noregret import *", known)
     assert set(names.__all__) <= set(known)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("old", "name", "new"),
+    [
+        ("belief.exact", "ExactGP", "belief.exact"),
+        ("belief.features.fourier", "FourierMap", "belief.features"),
+        ("belief.cluster.blocks", "Blocks", "belief.cluster"),
+        ("belief.numerics.columns", "KernelColumns", "belief.factor"),
+        ("decision.threshold_tree", "ThresholdTree", "decision.trees"),
+        ("algorithms.sketching", "bkb", "algorithms.sketching"),
+        ("problems.changing", "Changing", "problems.problem"),
+        ("experiments.summary", "mean_interval", "lab.trace"),
+    ],
+)
+def test_a_path_of_1_0_leads_to_the_same_object(old, name, new):
+    found = getattr(importlib.import_module(f"noregret.{old}"), name)
+    assert found is getattr(importlib.import_module(f"noregret.bandits.{new}"), name)

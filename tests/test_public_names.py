@@ -9,13 +9,14 @@ import inspect
 from pathlib import Path
 
 import noregret.names
+from noregret import moved
 from noregret.cli import _parser
 from noregret.comparison import Comparison, bounded_sequence, catoni_sequence, median_sequence
 from noregret.integrations import trackers
 from noregret.integrations.optuna import NoRegretPruner, NoRegretSampler
 from noregret.integrations.sklearn import NoRegretSearchCV
 from noregret.optimizer import Plots
-from noregret.tune.service.client import Connection
+from noregret.service.client import Connection
 
 FILE = Path(__file__).parent / "public_names.txt"
 
@@ -23,6 +24,7 @@ FILE = Path(__file__).parent / "public_names.txt"
 def described():
     """One line for each name, method and command, with the names of its parameters."""
     found = {name: getattr(noregret, name) for name in noregret.names.__all__}
+    found |= {old: found[new] for old, new in moved.RENAMED.items()}
     found |= {its.__name__: its for its in (NoRegretPruner, NoRegretSampler, NoRegretSearchCV, Plots, Connection)}
     found |= {
         f"comparison.{its.__name__}": its for its in (Comparison, bounded_sequence, catoni_sequence, median_sequence)
@@ -33,7 +35,7 @@ def described():
     for module in ("algorithms", "problems"):
         builders = ((name, getattr(found[module], name)) for name in found[module].__all__)
         lines += [_line(f"{module}.{name}", builder) for name, builder in builders if callable(builder)]
-    bounds = inspect.getmembers(noregret.bounds, lambda thing: _module(thing) == "noregret.bounds")
+    bounds = inspect.getmembers(noregret.bounds, lambda thing: _module(thing) == "noregret.bandits.bounds")
     lines += [line for name, thing in bounds if name[0] != "_" for line in _lines(f"bounds.{name}", thing)]
     return sorted(lines + _commands())
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from noregret import UCB, Constant, ExactGP, Pull, SquaredExponential, algorithms
-from noregret.belief.exact import ExactPosterior
+from noregret.bandits.belief.exact import ExactPosterior
 from noregret.testing import (
     check_algorithm,
     check_beats_random,

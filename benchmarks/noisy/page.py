@@ -33,9 +33,9 @@ moderate in f101 to f106 and severe in the others. Gauss and uniform noise vanis
 not.
 
 **True values and noise.** True values are exactly those of the suite. The noise uses the formulas of the suite with
-our own random generator, so that all optimisers get the same random numbers at their n-th evaluation. `--check`
-verifies that with the random numbers of the suite the values equal those of the suite to 12 digits. [Why not the
-suite's random numbers](decisions/0093-the-noise-of-bbob-noisy.md).
+our own random generator, so that all optimisers get the same random numbers at their n-th evaluation. With the random
+numbers of the suite the values equal those of the suite to 12 digits. [Why not the suite's random
+numbers](decisions/0093-the-noise-of-bbob-noisy.md).
 
 **Optimisers** are those of [the other comparison](peers.md), in the versions that the extra `peers` requires.
 noregret: `Optimizer` with its defaults. cma-es: `cma` with its noise handling, started at a random point with a
@@ -56,6 +56,8 @@ recommendation meets it, so a curve may fall.
 
 ![Run-time distributions](pictures/noisy_suite.svg)
 """
+SECONDS = """Milliseconds of asking and telling per evaluation on one thread, median over runs (number of evaluations).
+"""
 BUDGETS = (10, 50, 100)
 MEASURES = {"recommended": "the recommended point", "evaluated": "the best evaluated point"}
 Part = Callable[[Line], bool]
@@ -75,7 +77,7 @@ def _results(lines: list[Line], pictures: Path) -> list[str]:
         return ["## Results\n", "No run has been made yet.\n"]
     present = [name for name in OPTIMISERS if any(line["optimiser"] == name for line in lines)]
     on_all = [name for name in present if name not in ON_A_PART]
-    parts = ["## What was run\n", _coverage(lines, present)]
+    parts = ["## What was run\n", _by_optimiser(lines, present, _extent)]
     for measure, words in MEASURES.items():
         parts += [f"## Mean rank by {words}\n", *_by_kind(lines, on_all, measure)]
         if present != on_all:
@@ -86,15 +88,16 @@ def _results(lines: list[Line], pictures: Path) -> list[str]:
     parts += ["## Mean rank by dimension and by strength of the noise\n", "By the recommended point.\n"]
     parts += _by_dimension(lines, on_all)
     parts += ["## Run-time distributions\n", _distributions(lines, on_all, present, pictures)]
-    return [*parts, "## CPU seconds\n", _seconds(lines, present)]
+    return [*parts, "## CPU seconds\n", SECONDS, _by_optimiser(lines, present, _milliseconds)]
 
 
-def _coverage(lines: list[Line], optimisers: Sequence[str]) -> str:
+def _by_optimiser(lines: list[Line], optimisers: Sequence[str], cell: Callable[[list[Line]], str]) -> str:
+    """A row for each optimiser, a cell for its readings in each dimension."""
     dimensions = sorted({line["dimension"] for line in lines})
     rows = []
     for name in optimisers:
         own = [[line for line in lines if (line["optimiser"], line["dimension"]) == (name, d)] for d in dimensions]
-        rows.append([name, *(_extent(each) for each in own)])
+        rows.append([name, *map(cell, own)])
     return markdown.table(["optimiser", *(f"d = {d}" for d in dimensions)], rows)
 
 
@@ -141,20 +144,8 @@ def _distributions(lines: list[Line], on_all: Sequence[str], present: Sequence[s
     return f"{DISTRIBUTIONS}\n{words}\n\n![All optimisers](pictures/noisy_suite_part.svg)\n"
 
 
-def _seconds(lines: list[Line], optimisers: Sequence[str]) -> str:
-    """Median over runs of the seconds of asking and telling, at the largest budget of each dimension."""
-    dimensions = sorted({line["dimension"] for line in lines})
-    rows = []
-    for name in optimisers:
-        own = [[line for line in lines if (line["optimiser"], line["dimension"]) == (name, d)] for d in dimensions]
-        rows.append([name, *(_milliseconds(each) for each in own)])
-    words = (
-        "Milliseconds of asking and telling per evaluation on one thread, median over runs (number of evaluations).\n\n"
-    )
-    return words + markdown.table(["optimiser", *(f"d = {d}" for d in dimensions)], rows)
-
-
 def _milliseconds(lines: list[Line]) -> str:
+    """Median over runs of the time of asking and telling, at the largest budget."""
     if not lines:
         return ""
     longest = max(line["evaluations"] for line in lines)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.noisy.functions import KINDS
 from benchmarks.noisy.ranks import Line, shared, shares_reached, to_one_end
-from benchmarks.peers.pictures import LOOKS
+from benchmarks.peers.pictures import LOOKS, pyplot, save
 
 MEASURES = {"recommended": "recommended", "evaluated": "best evaluated"}
 
@@ -17,12 +17,7 @@ def picture(lines: list[Line], optimisers: Sequence[str], path: Path) -> None:
 
     Only what all of the optimisers have run counts, as far as all of it was run.
     """
-    import matplotlib as mpl
-
-    mpl.use("agg")
-    mpl.rcParams["svg.hashsalt"] = path.name  # the same runs give the same file
-    from matplotlib import pyplot as plt
-
+    plt = pyplot(path)
     lines = to_one_end(shared(lines, optimisers))
     figure, axes = plt.subplots(2, 3, figsize=(10, 6), sharex=True, sharey=True, layout="constrained")
     for row, measure in zip(axes, MEASURES, strict=True):
@@ -40,5 +35,4 @@ def picture(lines: list[Line], optimisers: Sequence[str], path: Path) -> None:
     for panel in axes[1]:
         panel.set_xlabel("evaluations / dimension")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(optimisers))
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-    plt.close(figure)
+    save(figure, path)

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+
+from benchmarks.peers.ranks import RESAMPLES, MeanRank
 
 Line = dict[str, Any]
 PRECISION = 1e-8
 """Gaps below this are ties, as in COCO."""
 TARGETS = np.logspace(2, -8, 51)
 """The gaps to be reached, as in COCO."""
-RESAMPLES = 2000
-
-
-class MeanRank(NamedTuple):
-    """A mean rank over runs and its 95% interval."""
-
-    mean: float
-    low: float
-    high: float
 
 
 def shared(lines: list[Line], optimisers: Sequence[str]) -> list[Line]:

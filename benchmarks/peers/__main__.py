@@ -9,10 +9,7 @@ and not repeated, so the grid can be filled step by step. ``--keep`` writes thei
 benchmarks/results/peers.csv, and ``--page docs/peers.md`` makes the pages and pictures from that file. An
 optimiser does not know the budget: one run to the largest budget gives all results. The whole grid takes weeks of
 CPU time, most of it for other optimisers; choose a part of it with the options. Seconds are CPU
-seconds of asking, telling and recommending. Runs of BoTorch to 1,000 evaluations take hours each; the cost of one
-trial after some numbers of random points is printed by
-
-    python -m benchmarks.peers --peers botorch-ucb --problems hartmann6 --question-after 50 200 500 1000
+seconds of asking, telling and recommending.
 """
 
 from __future__ import annotations
@@ -24,11 +21,19 @@ import subprocess
 import sys
 import time
 import warnings
+from datetime import date
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+import numpy as np
+
+from benchmarks import provenance
+from benchmarks.development.trees import ONE_THREAD
+from benchmarks.lines import stored
+from benchmarks.peers import page, results
+from benchmarks.peers.adapters import PEERS
+from benchmarks.peers.worlds import NOISES, PROBLEMS, measured, noises_of, world
 
 
 def main() -> None:
@@ -38,10 +43,6 @@ def main() -> None:
         return
     if options.keep or options.page:
         publish(options)
-        return
-    if options.question_after:
-        for peer, problem, told in product(options.peers, options.problems, options.question_after):
-            print(f"{peer}, {problem}, after {told}: {question(peer, problem, told):.2f} CPU seconds", flush=True)
         return
     Path(options.out).parent.mkdir(parents=True, exist_ok=True)
     running: list[subprocess.Popen[bytes]] = []
@@ -56,13 +57,8 @@ def main() -> None:
 
 def publish(options: argparse.Namespace) -> None:
     """Add finished runs to the results file, or make the pages from it."""
-    from datetime import date
-
-    from benchmarks import provenance
-    from benchmarks.peers import page, results
-
     if options.keep:
-        today = results.summarised(read(options.out), date.today().isoformat())
+        today = results.summarised(stored(Path(options.out)), date.today().isoformat())
         results.write(results.replaced(results.read(), today))
         provenance.record(results.KEPT)
     if options.page:
@@ -71,10 +67,8 @@ def publish(options: argparse.Namespace) -> None:
 
 def work(options: argparse.Namespace) -> None:
     """Run all missing runs of one peer on one problem."""
-    from benchmarks.peers.worlds import noises_of
-
     (peer,), (problem,) = options.peers, options.problems
-    done = {_cell(line) for line in read(options.out)}
+    done = {_cell(line) for line in stored(Path(options.out))}
     for seed, noise in product(range(options.seeds), noises_of(problem, options.noises)):
         if all((peer, problem, noise, seed, budget) in done for budget in options.budgets):
             continue
@@ -85,11 +79,6 @@ def work(options: argparse.Namespace) -> None:
 
 def run(peer: str, problem: str, noise: str, seed: int, budgets: list[int]) -> list[dict[str, Any]]:
     """One run, with its results at every budget: mean regret, regret of the recommendation, CPU seconds."""
-    import numpy as np
-
-    from benchmarks.peers.adapters import PEERS
-    from benchmarks.peers.worlds import measured, world
-
     warnings.simplefilter("ignore")
     place, rng = world(problem, seed), np.random.default_rng([seed, 1])
     lines, total, seconds = [], 0.0, 0.0
@@ -111,60 +100,19 @@ def run(peer: str, problem: str, noise: str, seed: int, budgets: list[int]) -> l
     return lines
 
 
-def question(peer: str, problem: str, told: int) -> float:
-    """CPU seconds of one trial after random points, for optimisers that accept points they did not ask for."""
-    import numpy as np
-
-    from benchmarks.peers.adapters import PEERS
-    from benchmarks.peers.worlds import measured, world
-
-    place, rng = world(problem, 0), np.random.default_rng(0)
-    optimiser = PEERS[peer](place, 0)
-    for _ in range(told):
-        where = rng.random(place.dimension)
-        optimiser.tell(where, measured(place, "gaussian-0.5", where, rng))
-    start = time.process_time()
-    optimiser.ask()
-    return time.process_time() - start
-
-
-def read(path: str) -> list[dict[str, Any]]:
-    """Read the finished runs, without a line cut short by a crash."""
-    if not os.path.exists(path):
-        return []
-    lines = []
-    for text in Path(path).read_text(encoding="utf-8").splitlines():
-        try:
-            lines.append(json.loads(text))
-        except json.JSONDecodeError:
-            continue
-    return lines
-
-
 def _cell(line: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(line[name] for name in ("peer", "problem", "noise", "seed", "budget"))
 
 
 def _started(options: argparse.Namespace, peer: str, problem: str) -> subprocess.Popen[bytes]:
-    arguments = [
-        "--worker",
-        "--peers",
-        peer,
-        "--problems",
-        problem,
-        "--seeds",
-        str(options.seeds),
-        "--out",
-        options.out,
-    ]
+    arguments = ["--worker", "--peers", peer, "--problems", problem]
+    arguments += ["--seeds", str(options.seeds), "--out", options.out]
     arguments += ["--noises", *options.noises, "--budgets", *map(str, options.budgets)]
     command = [sys.executable, "-m", "benchmarks.peers", *arguments]
-    return subprocess.Popen(command, env=os.environ | THREADS)
+    return subprocess.Popen(command, env=os.environ | ONE_THREAD)
 
 
 def _options() -> argparse.Namespace:
-    from benchmarks.peers.worlds import NOISES, PROBLEMS
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     peers = ["noregret", "optuna-tpe", "optuna-gp", "bayesian-optimization", "scikit-optimize"]
     peers += ["botorch-lognei", "botorch-ucb", "random"]
@@ -177,9 +125,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--out", default=".benchmarks/peers.jsonl")
     parser.add_argument("--keep", action="store_true", help="put the means of finished runs into the file of results")
     parser.add_argument("--page", type=Path, help="Markdown file to write, with pictures beside it")
-    parser.add_argument(
-        "--question-after", nargs="+", type=int, help="time one trial after these numbers of random points"
-    )
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 

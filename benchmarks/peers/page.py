@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -129,7 +128,7 @@ def _standing(ranks: Ranks, by: str) -> str:
     behind = [_against(ranks, kind) for kind in KINDS[:-1] if ranks.first(kind) != "noregret"]
     said = f"By {by}, noregret has a mean rank of {_against(ranks, ALL)} over all noises."
     said += f" It is first under {_listed(ahead)} noise." if ahead else ""
-    return _wrapped(said + (f" **It is not first** under {_listed(behind)}." if behind else ""))
+    return markdown.wrapped(said + (f" **It is not first** under {_listed(behind)}." if behind else ""))
 
 
 def _against(ranks: Ranks, kind: str) -> str:
@@ -163,16 +162,12 @@ def _names_only(rows: list[Row]) -> str:
         f"after {budget} evaluations " + ", ".join(f"{words(p)} {means[p, budget]:.2f}" for p in peers)
         for budget in RANKED
     ]
-    return _wrapped(f"{said} {_listed(each)}.")
+    return markdown.wrapped(f"{said} {_listed(each)}.")
 
 
 def _measured(rows: list[Row], peer: str, budget: int) -> float:
     chosen = (row for row in rows if (row["peer"], row["budget"], row["noise"]) == (peer, budget, "measured"))
     return float(np.mean([row["recommended"] for row in chosen]))
-
-
-def _wrapped(sentences: str) -> str:
-    return textwrap.fill(sentences, 112, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def _listed(items: Iterable[str]) -> str:

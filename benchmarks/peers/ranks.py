@@ -30,7 +30,6 @@ class Ranks(NamedTuple):
 
     budget: int
     of: dict[str, dict[str, MeanRank]]
-    problems: int
 
     def first(self, kind: str) -> str:
         """The optimiser with the lowest mean rank."""
@@ -50,7 +49,7 @@ def mean_ranks(rows: Iterable[Row], measure: str, budget: int) -> Ranks:
     ranks = rankdata(values, axis=2)  # problems x noises x peers
     drawn = np.random.default_rng(0).integers(len(problems), size=(RESAMPLES, len(problems)))
     each = {peer: _by_kind(ranks[:, :, i], drawn) for i, peer in enumerate(peers)}
-    return Ranks(budget, dict(sorted(each.items(), key=lambda item: item[1][ALL].mean)), len(problems))
+    return Ranks(budget, dict(sorted(each.items(), key=lambda item: item[1][ALL].mean)))
 
 
 def _is_complete(found: dict[tuple[str, str, str], float], peer: str, problems: Sequence[str]) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from noregret import Matern, SquaredExponential, problems
-from noregret.belief.posterior import Floats, Rng
+from noregret.gp.posterior import Floats, Rng
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,6 @@ NOISES: dict[str, Callable[[World, float, Rng], float]] = {
     "pareto": _pareto,
     "spikes": _spikes,
 }
-HEAVY = ("student-3", "student-1.5", "pareto", "spikes", "measured")
 
 
 def _cube(function: Callable[[Floats], Floats], dimension: int, top: float | None = None) -> World:

@@ -3,16 +3,21 @@
 import logging
 from typing import TYPE_CHECKING, Any
 
+from noregret import moved
+
 if TYPE_CHECKING:
     from noregret.names import *  # noqa: F403
+    from noregret.names import Ranking
+
+    Comparison = Ranking
 
     __version__: str
 else:
     HOMES = {
         "Choice Estimate Float Gain Int Observation Optimizer OptimizerConfig Reading Trial": "noregret.optimizer",
-        "TuningResult maximize minimize": "noregret.tune.function",
-        "report": "noregret.tune.page.reporting",
-        "connect": "noregret.tune.service.client",
+        "TuningResult maximize minimize": "noregret.studies.function",
+        "report": "noregret.studies.page.reporting",
+        "connect": "noregret.service.client",
         "versus": "noregret.comparison",
     }
     """Modules of the names that are imported alone: who tunes something does not wait for the laboratory."""
@@ -33,9 +38,12 @@ else:
             return _public().__all__
         if not name.startswith("_") and name in _public().__all__:
             return getattr(_public(), name)
+        if name in moved.RENAMED:
+            return moved.renamed(name, _public())
         raise AttributeError(f"module 'noregret' has no attribute {name!r}")
 
 
+moved.install()
 logging.getLogger("noregret").addHandler(logging.NullHandler())
 
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import argparse
 import ast
-import inspect
 import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from noregret.experiments.reproduce_command import Refused, add_reproduce
 from noregret.extra import MissingExtra, extra
-from noregret.terminal import OutputLost, complain, drop_output, printable, say, show_log
-from noregret.tune.command import add_tune
-from noregret.tune.study.study import StudyError
+from noregret.service.command import add_mcp, add_serve
+from noregret.studies.command import add_tune
+from noregret.studies.errors import StudyError
+from noregret.terminal import OutputLost, Refused, complain, drop_output, printable, say, show_log
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -115,6 +113,19 @@ class Main(Parser):
         return formatter.format_help()
 
 
+class Version(argparse.Action):
+    """The option ``--version``: the version is read when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib.metadata import version
+
+        say(f"noregret {version('noregret')}")
+        parser.exit()
+
+
+OUT = Path("reproduction")
+"""Folder of the trials and of the page of ``reproduce``."""
+
 GROUPS = {
     "tune a command": ("init", "tune", "report"),
     "compare two commands": ("versus",),
@@ -127,11 +138,13 @@ GROUPS = {
 
 def _parser() -> argparse.ArgumentParser:
     parser = Main(prog="noregret", description="Find the best of many options from noisy measurements.")
-    parser.add_argument("--version", action="version", version=f"noregret {version('noregret')}")
+    parser.add_argument("--version", action=Version, nargs=0, help="show program's version number and exit")
     parser.set_defaults(command=lambda args: say(parser.format_help().rstrip()))
     commands = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
     add_tune(commands, _count)
-    add_reproduce(commands, _count, _seed)
+    add_serve(commands)
+    add_mcp(commands)
+    _add_reproduce(commands)
     commands.add_parser("list", help="show algorithms and problems").set_defaults(command=_list)
     diagnosis = commands.add_parser("diagnose", help="check whether measurements are heavy-tailed")
     diagnosis.set_defaults(command=_diagnose)
@@ -199,6 +212,29 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_reproduce(commands: Any) -> None:
+    parser = commands.add_parser("reproduce", help="run the papers' figures again and compare with their claims")
+    parser.set_defaults(command=_reproduce)
+    parser.add_argument("figures", nargs="*", metavar="FIGURE", help="names as in --list, or papers (default: all)")
+    parser.add_argument("--list", action="store_true", help="show the figures with their scale and time")
+    parser.add_argument("--quick", action="store_true", help="run everything in two minutes, judged at a small scale")
+    parser.add_argument("--rounds", type=_count, metavar="T", help="rounds per trial (default: the paper's)")
+    parser.add_argument("--trials", type=_count, metavar="N", help="trials (default: the paper's)")
+    parser.add_argument("--seed", type=_seed, default=0, metavar="S", help="the same seed, the same trials (default 0)")
+    parser.add_argument("--jobs", type=_count, metavar="N", help="processes (default: one per core)")
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER", help=f"trials, pictures and page (default {OUT}, or {OUT / 'quick'})"
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="FOLDER",
+        help="your own measured data (default: NOREGRET_DATA, or the data of the package)",
+    )
+    parser.add_argument("--backend", choices=["loky", "dask"], default="loky", help="local processes, or dask workers")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="the dask scheduler, such as tcp://10.0.0.1:8786")
+
+
 def _count(text: str) -> int:
     return _whole(text, 1)
 
@@ -224,7 +260,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def _list(args: argparse.Namespace) -> None:
-    from noregret import algorithms, problems
+    from noregret.bandits import algorithms, problems
 
     for title, names in (("algorithms", algorithms.NAMES), ("problems", problems.NAMES)):
         width = max(map(len, names))
@@ -234,8 +270,10 @@ def _list(args: argparse.Namespace) -> None:
 
 def _description(builder: Callable[..., Any]) -> str:
     """Return the first line of its docstring up to a colon; if some arguments are settled already, with these."""
+    from inspect import getdoc
+
     if not isinstance(builder, partial):
-        return (inspect.getdoc(builder) or "").partition("\n")[0].partition(":")[0]
+        return (getdoc(builder) or "").partition("\n")[0].partition(":")[0]
     settled = [getattr(value, "__name__", repr(value)) for value in builder.args]
     settled += [f"{key}={value!r}" for key, value in builder.keywords.items()]
     return f"{_description(builder.func).rstrip('.')} [{', '.join(settled)}]"
@@ -269,12 +307,19 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 
 def _run(args: argparse.Namespace) -> None:
-    from noregret.experiments.run_command import run
+    from noregret.bandits.lab.commands import run_algorithms
 
-    run(args)
+    run_algorithms(args)
 
 
 def _bound(args: argparse.Namespace) -> None:
-    from noregret.experiments.bound_command import bound
+    from noregret.bandits.lab.commands import bound
 
     bound(args)
+
+
+def _reproduce(args: argparse.Namespace) -> int | None:
+    from noregret.bandits.lab.commands import reproduce_figures
+
+    args.out = args.out or (OUT / "quick" if args.quick else OUT)
+    return reproduce_figures(args)

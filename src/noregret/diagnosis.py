@@ -27,11 +27,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
-from noregret.belief.posterior import HUGE, Floats
+from noregret.gp import functions as sp
+from noregret.gp.posterior import HUGE, Floats
 
-FEWEST = 20
+FEWEST_REWARDS = 20
 """Smallest number of rewards for a diagnosis."""
 
 FEW_IN_ARM = 8
@@ -146,17 +146,22 @@ def diagnose(rewards: Sequence[Any] | Mapping[Any, Any]) -> Diagnosis:
         rewards = dict(enumerate(rewards))
     arms = [_checked(name, values) for name, values in rewards.items()]
     total = sum(map(len, arms))
-    if total < FEWEST:
-        raise ValueError(f"at least {FEWEST} rewards are needed, got {total}")
+    if total < FEWEST_REWARDS:
+        raise ValueError(f"at least {FEWEST_REWARDS} rewards are needed, got {total}")
     scaled, centres, spreads = _standardised(arms)
     largest = min(round(1.5 * scaled.size**0.6), scaled.size // 10)
     hill, shape = _tail(np.abs(scaled), largest)
     error = math.sqrt((1 + shape**2) / largest)
-    kurtosis, p = [_kurtosis(arm) for arm in arms if len(arm) >= FEWEST] or [_kurtosis(scaled)], _gaussian_p(scaled)
+    kurtosis, p = (
+        [_kurtosis(arm) for arm in arms if len(arm) >= FEWEST_REWARDS] or [_kurtosis(scaled)],
+        _gaussian_p(scaled),
+    )
     few_moments = shape > max(0.15, 1.5 * error) or _kurtosis(scaled) > 20
     heavy = bool((p < 0.01 and np.percentile(kurtosis, 75) > 1 and few_moments) or max(kurtosis) > 50)
     alpha = min(max(0.9 * (_index(shape) - 1), 0.1), 1.0) if heavy else 1.0
-    size = _median_of_means(np.abs(scaled) ** (1 + alpha))
+    powers = np.abs(scaled) ** (1 + alpha)
+    groups = max(min(24, powers.size // 5), 1)  # of at least 5 values
+    size = float(np.median([powers[i::groups].mean() for i in range(groups)]))
     return Diagnosis(
         heavy=heavy,
         alpha=alpha,
@@ -194,18 +199,8 @@ def read_rewards(
     - one column per arm, shorter columns with empty cells at the end. Columns with text, and a first column that counts
       the rows, are ignored.
 
-    Parameters
-    ----------
-    path
-    value : str, optional
-        The column of the rewards.
-    one_per_arm : bool
-        True if every column holds the rewards of an arm.
-
-    Raises
-    ------
-    WhichColumn
-        If some columns look like settings and others like rewards, and neither argument is given.
+    With ``one_per_arm`` every column holds the rewards of an arm. WhichColumn is raised if some columns look like
+    settings and others like rewards, and neither argument is given.
     """
     with open(path, newline="", encoding="utf-8-sig") as file:
         table = _table([row for row in csv.reader(file) if row], value)
@@ -216,18 +211,18 @@ def read_rewards(
     value = "value" if value is None and "value" in table and not one_per_arm else value
     if value is not None:
         return _by_setting(os.fspath(path), value, table)
-    found = _columns(table)
-    if not found:
+    columns = _columns(table)
+    if not columns:
         raise ValueError(f"{os.fspath(path)} has no column of numbers: one column per arm is needed")
-    settings = [name for name, values in found.items() if _repeats(values.tolist())]
-    if not one_per_arm and settings and len(settings) < len(found):
-        rewards = [name for name in found if name not in settings]
+    settings = [name for name, values in columns.items() if _repeats(values.tolist())]
+    if not one_per_arm and settings and len(settings) < len(columns):
+        rewards = [name for name in columns if name not in settings]
         raise WhichColumn(
             f"{os.fspath(path)}: which column is the value? {' and '.join(settings)} look{'s' * (len(settings) == 1)} "
-            f"like settings. Say --value {rewards[-1]}, or another one of {', '.join(found)}; or --arms if each column "
-            "holds the rewards of an arm"
+            f"like settings. Say --value {rewards[-1]}, or another one of {', '.join(columns)}; or --arms if each "
+            "column holds the rewards of an arm"
         )
-    return found
+    return columns
 
 
 def _table(lines: list[list[str]], value: str | None) -> dict[str, list[str]]:
@@ -302,8 +297,10 @@ def _standardised(arms: list[Floats]) -> tuple[Floats, Floats, Floats]:
     if not noisy.size:
         raise ValueError("the rewards of every arm are the same: there is no noise to look at")
     scaled = np.clip(np.concatenate([(used[i] - centres[i]) / spreads[i] for i in noisy]), -HUGE, HUGE)
-    if scaled.size < FEWEST:
-        raise ValueError(f"at least {FEWEST} rewards of arms with {FEW_IN_ARM} or more are needed, got {scaled.size}")
+    if scaled.size < FEWEST_REWARDS:
+        raise ValueError(
+            f"at least {FEWEST_REWARDS} rewards of arms with {FEW_IN_ARM} or more are needed, got {scaled.size}"
+        )
     return scaled, centres, spreads
 
 
@@ -337,16 +334,10 @@ def _gaussian_p(values: Floats) -> float:
     n, ordered = len(values), np.sort(values)
     scale = np.abs(ordered).max()
     ordered = ordered / scale
-    level = ndtr((ordered - ordered.mean()) / ordered.std(ddof=1))
+    level = sp.ndtr((ordered - ordered.mean()) / ordered.std(ddof=1))
     distance = float(max((np.arange(1, n + 1) / n - level).max(), (level - np.arange(n) / n).max()))
     if n > 100:
         distance, n = distance * (n / 100) ** 0.49, 100
     root = math.sqrt(n + 2.78019)
     exponent = -7.01256 * (distance * root) ** 2 + 2.99587 * distance * root
     return min(math.exp(exponent - 0.122119 + 0.974598 / math.sqrt(n) + 1.67997 / n), 0.1)
-
-
-def _median_of_means(values: Floats, groups: int = 24) -> float:
-    """Median of the means of groups; a group holds every ``groups``-th value, and at least 5 values."""
-    groups = max(min(groups, len(values) // 5), 1)
-    return float(np.median([values[i::groups].mean() for i in range(groups)]))

@@ -61,10 +61,6 @@ def _permissions(path: Path) -> int:
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
-        return 0o666 & ~_umask()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask

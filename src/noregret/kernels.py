@@ -1,5 +1,5 @@
 """Kernels: values that combine by ``+`` and ``*`` and scale by a number."""
 
-from noregret.belief.kernels import Columns, Kernel, Linear, Matern, RationalQuadratic, SquaredExponential, Tabular
+from noregret.gp.kernels import Columns, Kernel, Linear, Matern, RationalQuadratic, SquaredExponential, Tabular
 
 __all__ = ["Columns", "Kernel", "Linear", "Matern", "RationalQuadratic", "SquaredExponential", "Tabular"]

@@ -1,7 +1,7 @@
 """Models: recipes of a posterior, with the features and estimators they are made of."""
 
-from noregret.belief.box import Box
-from noregret.belief.estimators import (
+from noregret.bandits.belief.arms import Box
+from noregret.bandits.belief.estimators import (
     ClippedResiduals,
     Estimator,
     LeastSquares,
@@ -9,10 +9,9 @@ from noregret.belief.estimators import (
     TruncatedDirections,
     TruncatedRewards,
 )
-from noregret.belief.exact import ExactGP
-from noregret.belief.features.fourier import QuadratureFourier, RandomFourier
-from noregret.belief.features.nystrom import Nystrom
-from noregret.belief.sparse import SparseGP
+from noregret.bandits.belief.exact import ExactGP
+from noregret.bandits.belief.features import Nystrom, QuadratureFourier, RandomFourier
+from noregret.bandits.belief.sparse import SparseGP
 
 __all__ = [
     "Box",

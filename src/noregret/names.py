@@ -7,13 +7,13 @@ Most people need seventeen of them: `minimize`, `maximize`, `Optimizer`, `Float`
 """
 
 from noregret import algorithms, bounds, kernels, loops, models, problems, rules, schedules
+from noregret.bandits.decision.policy import Policy
+from noregret.bandits.lab import plot
+from noregret.bandits.lab.run import run
+from noregret.bandits.lab.trace import Trace
+from noregret.bandits.lab.trials import Ranking, compare
 from noregret.comparison import versus
-from noregret.decision.policy import Policy
 from noregret.diagnosis import Diagnosis, diagnose
-from noregret.experiments import plot
-from noregret.experiments.compare import Comparison, compare
-from noregret.experiments.run import run
-from noregret.experiments.trace import Trace
 from noregret.kernels import *  # noqa: F403
 from noregret.loops import *  # noqa: F403
 from noregret.models import *  # noqa: F403
@@ -31,13 +31,12 @@ from noregret.optimizer import (
 )
 from noregret.rules import *  # noqa: F403
 from noregret.schedules import *  # noqa: F403
-from noregret.tune.function import TuningResult, maximize, minimize
-from noregret.tune.page.reporting import report
-from noregret.tune.service.client import connect
+from noregret.service.client import connect
+from noregret.studies.function import TuningResult, maximize, minimize
+from noregret.studies.page.reporting import report
 
 __all__ = [
     "Choice",
-    "Comparison",
     "Diagnosis",
     "Estimate",
     "Float",
@@ -47,6 +46,7 @@ __all__ = [
     "Optimizer",
     "OptimizerConfig",
     "Policy",
+    "Ranking",
     "Reading",
     "Trace",
     "Trial",

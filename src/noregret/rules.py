@@ -1,7 +1,7 @@
 """Rules and designs: the score of every arm, and the arms of a whole epoch."""
 
-from noregret.decision.designs import MaxVarianceDesign, RandomDesign
-from noregret.decision.rules import (
+from noregret.bandits.decision.designs import MaxVarianceDesign, RandomDesign
+from noregret.bandits.decision.rules import (
     UCB,
     ExpectedImprovement,
     MaxVariance,

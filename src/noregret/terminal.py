@@ -28,6 +28,10 @@ def printable(text: str, keep: str = "") -> str:
     return "".join(each.encode("unicode_escape").decode() if hidden(each) else each for each in text)
 
 
+class Refused(Exception):
+    """Error for a command that cannot run; the message gives the reason."""
+
+
 class OutputLost(Exception):
     """Error for a closed standard output: its reader is gone, or its disk is full. The cause is the OSError."""
 
@@ -63,7 +67,7 @@ def complain(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-class Log(logging.Handler):
+class TerminalHandler(logging.Handler):
     """Handler that prints the library's log records to standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -74,5 +78,5 @@ def show_log() -> None:
     """Print the library's log, which is silent by default."""
     log = logging.getLogger("noregret")
     log.setLevel(logging.DEBUG)
-    if not any(isinstance(handler, Log) for handler in log.handlers):
-        log.addHandler(Log())
+    if not any(isinstance(handler, TerminalHandler) for handler in log.handlers):
+        log.addHandler(TerminalHandler())

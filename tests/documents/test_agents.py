@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("mcp")
 
-from noregret.tune.service.mcp import TOOLS
+from noregret.service.mcp import TOOLS
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ from tests.conftest import installed
 
 from noregret.cli import main
 from noregret.optimizer import axis_of
-from noregret.tune.study.reading import load
+from noregret.studies.study.reading import load
 
 pytestmark = pytest.mark.slow
 

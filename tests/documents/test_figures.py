@@ -5,11 +5,11 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from tests.experiments.test_figures import check_report
+from tests.bandits.lab.test_figures import check_report
 
-from noregret.experiments.figures import FIGURES
-from noregret.experiments.reproduce import Lines, Order, reproduce
-from noregret.experiments.trials import Engine
+from noregret.bandits.lab.figures import FIGURES
+from noregret.bandits.lab.reproduce import Lines, Order, reproduce
+from noregret.bandits.lab.trials import Engine
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from benchmarks.judges import __main__ as judges  # noqa: E402
 from benchmarks.judges import page  # noqa: E402
 from benchmarks.judges.methods import METHODS, SMOOTH_ONLY, methods_of  # noqa: E402
 from benchmarks.judges.problems import BUDGETS, PROBLEMS, checked, start, truth  # noqa: E402
+from benchmarks.lines import stored  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "judges.jsonl"
 
@@ -39,7 +40,7 @@ def _problem(name):
 
 def test_the_published_page_is_what_its_results_give():
     text = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8")
-    assert text == page.text(page.stored(RESULTS))
+    assert text == page.text(stored(RESULTS))
     assert text.index("## Where noregret loses") < text.index("## Ranks")
 
 
@@ -125,7 +126,7 @@ def test_runs_of_noregret_are_dropped_to_be_repeated(tmp_path):
     out = tmp_path / "runs.jsonl"
     out.write_text("".join(json.dumps(run) + "\n" for run in _runs([0.1, 0.2], [0.5, 0.6])))
     judges.drop_ours(out)
-    assert [run["method"] for run in page.stored(out)] == ["TPE", "TPE"]
+    assert [run["method"] for run in stored(out)] == ["TPE", "TPE"]
 
 
 def test_a_method_that_raises_is_kept_with_its_error(monkeypatch):

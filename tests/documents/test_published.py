@@ -88,12 +88,9 @@ def test_pages_quote_what_was_measured(name):
 
 
 def test_wrong_quotes_are_updated_and_missing_ones_are_errors():
-    seconds = quotes.numbers()["million.seconds"]
-    claim = "a million rounds take {million.seconds} seconds"
-    assert (
-        quotes.filled("So a million\nrounds take 5 seconds.", [claim])
-        == f"So a million\nrounds take {seconds} seconds."
-    )
+    runs = quotes.numbers()["story.runs"]
+    claim = "the picture has {story.runs} runs"
+    assert quotes.filled("So the picture\nhas 5 runs.", [claim]) == f"So the picture\nhas {runs} runs."
     block = "The end: ```text\nold\n```\n```text\nanother\n```"
     right = quotes.filled(block, ["The end: ```text\n{demo}```"])
     assert quotes.outputs()["demo"] in right
@@ -102,7 +99,7 @@ def test_wrong_quotes_are_updated_and_missing_ones_are_errors():
     with pytest.raises(ValueError, match="0 places match"):
         quotes.filled("nothing", [claim])
     with pytest.raises(KeyError):
-        quotes.filled("5", ["{million.parsecs}"])
+        quotes.filled("5", ["{story.parsecs}"])
 
 
 def test_the_readme_says_where_it_is_first_and_where_it_is_not():

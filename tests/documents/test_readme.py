@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import noregret
-from noregret.tune.study.reading import load
+from noregret.studies.study.reading import load
 
 pytestmark = pytest.mark.slow
 

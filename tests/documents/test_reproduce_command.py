@@ -1,4 +1,4 @@
-"""More of `tests.experiments.test_reproduce_command`, nightly."""
+"""More of `tests.bandits.lab.test_reproduce_command`, nightly."""
 
 import os
 import pty
@@ -6,11 +6,13 @@ import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
-from tests.experiments.test_reproduce_command import SMALL, command, trials_in
+from tests.bandits.lab.test_reproduce_command import SMALL, command, trials_in
 
-from noregret.experiments.page import runs_in
+from noregret.bandits.lab.page import runs_in
+from noregret.cli import main
 
 
 @pytest.mark.parametrize(("end", "jobs"), [(signal.SIGINT, 2), (signal.SIGKILL, 1)])
@@ -53,3 +55,17 @@ def test_on_a_terminal_there_are_bars_for_the_whole_and_for_each_figure(tmp_path
     for name in ("everything", "bkb/fig1", "heavy-tails/fig1b"):
         assert re.search(rf"{name} .*100%.*left", text), text
     assert re.search(r"bkb/fig1: claims: [1-3] \w", text)
+
+
+def test_quick_has_a_folder_of_its_own(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "bkb/fig1", "--quick", "--jobs", "1"]) == 0
+    assert capsys.readouterr().out.endswith(f"{Path('reproduction/quick/index.html')}\n")
+
+
+def test_figures_without_their_data_are_left_out_with_a_word(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("NOREGRET_DATA", str(tmp_path))
+    assert main(["reproduce", "bkb/fig1", "heavy-tails/fig1d", *SMALL, "--out", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("bkb/fig1: claims")
+    assert f"heavy-tails/fig1d is left out: stocks_dow29.csv not found in {tmp_path}" in err

@@ -1,19 +1,16 @@
 """NoRegretSearchCV: scikit-learn's own checks, folds, failures, and what is reported."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.datasets import load_iris, make_classification
+from sklearn.datasets import load_iris
 from sklearn.exceptions import FitFailedWarning
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import check_estimator
 
 from noregret import Choice, Float, Int
 from noregret.integrations.sklearn import NoRegretSearchCV
@@ -43,19 +40,6 @@ class Lucky(ClassifierMixin, BaseEstimator):
 
 FOLDS = np.repeat([0.0, 0.3, -0.1, 0.2, -0.4], 4)[:, None]
 """Data whose five folds have these effects on `Lucky`."""
-
-
-@pytest.mark.slow
-def test_passes_the_checks_of_scikit_learn():
-    """As GridSearchCV does: only checks that need other packages are skipped."""
-    search = NoRegretSearchCV(LogisticRegression(), {"C": Float(0.1, 10, log=True)}, evaluations=2, cv=2, rng=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = check_estimator(search, on_fail=None, on_skip=None)
-    assert [(its["check_name"], its["exception"]) for its in found if its["status"] == "failed"] == []
-    passed = {its["check_name"] for its in found if its["status"] == "passed"}
-    assert {"check_fit_idempotent", "check_dtype_object", "check_estimators_nan_inf"} <= passed
-    assert all("array_api" in its["check_name"] for its in found if its["status"] == "skipped")
 
 
 @pytest.mark.slow
@@ -162,11 +146,3 @@ def test_folds_are_split_once_and_groups_reach_the_splitter():
     shuffled = NoRegretSearchCV(SVC(), {"C": Choice([1.0, 1.0 + 1e-12])}, cv=ShuffleSplit(3), rng=0).fit(X, Y)
     assert len(shuffled.cv_results_["params"]) == 2  # there are no more
     assert all(np.ptp(shuffled.cv_results_[f"split{fold}_test_score"]) == 0 for fold in range(3))
-
-
-@pytest.mark.slow
-def test_several_jobs_find_what_one_finds_if_the_batches_are_the_same():
-    data = make_classification(60, 5, random_state=0)
-    one, two = (NoRegretSearchCV(SVC(), SPACE, evaluations=3, cv=3, rng=0, n_jobs=n).fit(*data) for n in (1, 2))
-    assert one.cv_results_["params"] == two.cv_results_["params"]
-    assert one.best_score_ == two.best_score_

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from tests.optimizer.configs import answer_of
 
 from noregret import Choice, Float, Int, Optimizer
-from noregret.optimizer.model.history import Answer, History, Signed
+from noregret.optimizer.model.history import History
 from noregret.optimizer.questions.balance import Balance, Balancing, Realised, noise_level
 from noregret.optimizer.questions.explore import Explore, Farthest, OwnRewards, ShorterLengthscales, upper_bounds
 from noregret.optimizer.space.table import as_space
@@ -32,20 +33,8 @@ def insisting(seed, rounds, setting, noise=NOISE, least=1.0, weight=5.0):
         upper = np.append(upper, np.full(21 - upper.size, np.inf))
         where.append(setting if bases[-1] == 0 else int(np.argmax(upper)))
         rewards.append(MEANS[where[-1]] + NOISE * rng.standard_normal())
-        balance = balance.told(bases[-1], rewards[-1], noise)
+        balance, _ = balance.after([rewards[-1]], noise)
     return -MEANS[where], np.array(bases), balance
-
-
-def bound(rounds, worst, least, bases, weight, noise, spread):
-    """The theorem's bound on the regret, for a base whose own regret was at most worst * sqrt(n), of this weight."""
-    log = math.log(math.pi**2 * bases * rounds**2 / (3 * DELTA))
-    worst, error = max(worst, least), 2 * noise * math.sqrt(2 * log)
-    return (
-        math.sqrt(2 * bases * rounds) * (2 * weight * worst / least) * (worst + error)
-        + 2 * math.sqrt(2) * bases * weight * worst * math.sqrt(rounds)
-        + error * math.sqrt(bases * rounds)
-        + bases * spread * (1 + math.log2(2 * weight * worst * math.sqrt(rounds) / least))
-    )
 
 
 def test_a_guess_is_doubled_exactly_when_the_rewards_refute_it():
@@ -60,10 +49,10 @@ def test_a_guess_is_doubled_exactly_when_the_rewards_refute_it():
         balance = fresh([1.0, 5.0])
         for base, reward in ((0, average), (1, 5.0)):
             assert balance.turn() == base
-            balance = balance.told(base, reward, 0.1)
+            balance, _ = balance.after([reward], 0.1)
         assert balance.guesses.tolist() == [1.0, 1.0]
         assert balance.turn() == 0
-        after = balance.told(0, average, 0.1)
+        after, _ = balance.after([average], 0.1)
         assert after.guesses.tolist() == [guess, 1.0]
         assert (after.counts.tolist(), after.sums.tolist()) == ([2, 1], [2 * average, 5.0])
         assert balance.guesses.tolist() == [1.0, 1.0], "what was is not changed"
@@ -73,7 +62,7 @@ def test_the_base_with_the_smallest_weighted_guess_asks():
     balance, asked = fresh([1.0, 5.0, 5.0]), []
     for _ in range(60):
         asked.append(balance.turn())
-        balance = balance.told(asked[-1], 0.0, 1.0)
+        balance, _ = balance.after([0.0], 1.0)
     assert asked[:3] == [0, 1, 2]
     assert [asked.index(base, 3) for base in (1, 2)] == [28, 29], "when the rule has asked 26 times"
     assert balance.guesses.tolist() == [1.0, 1.0, 1.0]
@@ -92,35 +81,11 @@ def test_while_the_rule_is_right_safe_bases_ask_at_most_one_in_weight_squared(we
         assert safe[-1] >= 3, "it never ends either"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("setting", [4, 16])
-def test_the_bound_of_the_theorem_holds_for_every_base(setting):
-    """On 20 seeds, with the regrets of each base as realised; it is loose: a third of it holds as well."""
-    for seed in range(20):
-        regrets, bases, balance = insisting(seed, 1000, setting)
-        for base, weight in ((0, 1.0), (1, 5.0)):
-            own = np.cumsum(regrets[bases == base])
-            worst = (own / np.sqrt(np.arange(1, own.size + 1))).max()
-            for rounds in (100, 1000):
-                assert regrets[:rounds].sum() < bound(rounds, worst, 1.0, 2, weight, NOISE, 0.8) / 3
-            assert balance.guesses[base] <= 2 * max(worst, 1.0)
-
-
-@pytest.mark.slow
 def test_a_rule_that_insists_on_a_bad_setting_is_left():
-    """Regret per round in rounds 256 to 511, 512 to 1,023 and 1,024 to 2,047; alone, the rule has 0.6 for ever."""
-    regrets = np.mean([insisting(seed, 2048, setting=4)[0] for seed in range(20)], axis=0)
-    assert regrets[256:512].mean() == pytest.approx(0.34, abs=0.08)
-    assert regrets[512:1024].mean() < 0.03
-    assert regrets[1024:].mean() < 0.01
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("factor", "late"), [(0.25, 0.02), (0.5, 0.02), (2.0, 0.2), (4.0, 0.62)])
-def test_what_a_wrong_constant_of_the_noise_costs(factor, late):
-    """Regret per round in rounds 512 to 1,023: a constant four times too large is as if there were no balance yet."""
-    regrets = np.mean([insisting(seed, 1024, 4, noise=factor * NOISE)[0] for seed in range(10)], axis=0)
-    assert regrets[512:].mean() < late
+    """Alone, the rule has a regret of 0.6 for ever; many seeds and the theorem's bound: tests/statistics."""
+    regrets, bases, _ = insisting(0, 800, setting=4)
+    assert regrets[600:].mean() < 0.1
+    assert (bases[600:] == 1).mean() > 0.8
 
 
 def test_the_noise_is_estimated_from_neighbours():
@@ -137,7 +102,7 @@ def test_the_noise_is_estimated_from_neighbours():
 
 def answer(where, value):
     """An answer with this value, nan for a failure."""
-    return Answer(where, {} if np.isnan(value) else {"value": Signed(float(value))})
+    return answer_of(where) if np.isnan(value) else answer_of(where, value=float(value))
 
 
 def of_values(values, first=8, settings=5, is_comparable=True):
@@ -147,9 +112,8 @@ def of_values(values, first=8, settings=5, is_comparable=True):
         history.add(answer(history.intern({"n": 1 + index % settings}), value))
     balancing = Balancing(after=first)
     counted = settings if is_comparable else math.inf
-    begun = Realised(
-        balancing, balancing.start(1, counted, is_comparable), balancing.begins(counted, first), is_comparable
-    )
+    balance, begins = balancing.start(1, counted, is_comparable), balancing.begins(counted, first)
+    begun = Realised(balancing, balance, begins, is_comparable, np.empty(0, dtype=np.intp))
     return begun.after(history), history
 
 

@@ -95,12 +95,6 @@ def test_it_is_measured_again_while_the_gain_hinges_on_its_noise(noisy):
 
 
 @pytest.mark.slow
-def test_it_is_hardly_measured_again_without_noise():
-    """That two values agree may be an accident, that those of several settings do is none: see `Evidence.agreement`."""
-    assert times_measured(played(30, noise=0.0)) <= 4
-
-
-@pytest.mark.slow
 def test_it_is_left_alone_once_others_are_the_larger_part():
     """Measured 60 times at once: no measurement more would change the gain."""
     opt, rng = Optimizer(SQUARE, rng=0, baseline=TODAY), np.random.default_rng(0)
@@ -176,24 +170,6 @@ def test_percent_is_given_only_where_it_makes_sense():
     )
     below = Gain(1.0, 0.8, 1.2, best, estimate(-2.0, -2.2, -1.8), "maximize")
     assert below.percent == pytest.approx((50, 40, 60)), "of the size of the baseline"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_nothing_positive_is_said_to_be_more_than_100_percent_lower(seed):
-    """Durations with a noise of 30%, far shorter at best than today: percentages are those of a ratio."""
-    opt, rng = Optimizer(SQUARE, rng=seed, baseline=TODAY), np.random.default_rng(seed)
-    for _ in range(30):
-        trial = opt.ask()
-        opt.tell(trial, duration(trial.params) * math.exp(0.3 * rng.standard_normal()))
-    gain = opt.gain()
-    assert gain.percent.lower <= 100 * (1 - duration(gain.best.params) / duration(TODAY)) <= gain.percent.upper
-    assert gain.percent.lower <= gain.percent.estimate <= gain.percent.upper < 100
-
-
-def duration(params):
-    """44 at TODAY, 1 at best."""
-    return math.exp(4 * abs(params["x"] - 0.2) + 1.2 * params["y"])
 
 
 @pytest.mark.slow
@@ -275,17 +251,6 @@ def test_bad_input_is_refused():
         opt.gain()
     opt.tell({"x": 0.1, "y": 0.1}, 1.0)
     assert opt.gain().estimate == 0, "noise alone may explain two values"
-
-
-@pytest.mark.slow
-def test_of_a_constant_with_noise_nothing_is_said_to_be_better():
-    """Two runs of 12 evaluations; tests/statistics has thirty in three spaces."""
-    for seed in range(2):
-        rng = np.random.default_rng([seed, 3])
-        opt = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, rng=seed, baseline={"x": 0.3, "y": 0.3})
-        for answers in range(1, 13):
-            opt.tell(opt.ask(), float(rng.standard_normal()))
-            assert answers < 3 or opt.gain().lower <= 0
 
 
 def test_two_values_of_unknown_noise_have_no_interval():

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student
-from tests.optimizer.configs import observed, with_rule
+from tests.optimizer.configs import answer_of, fit_of, observed, with_rule
 
-from noregret import UCB, Choice, Constant, ExactGP, ExpectedImprovement, Float, Int, Matern, Optimizer
+from noregret import Choice, ExactGP, ExpectedImprovement, Float, Int, Matern, Optimizer
 from noregret.optimizer import OptimizerConfig
 from noregret.optimizer.config import SimultaneousWidth
 from noregret.optimizer.model import learning, posterior
@@ -18,15 +18,15 @@ from noregret.optimizer.model.candidates import Candidates, around, shifted
 from noregret.optimizer.model.evidence import Evidence, subset
 from noregret.optimizer.model.failures import hopeless
 from noregret.optimizer.model.fit import FitMatern, Likelihood, log_likelihood
-from noregret.optimizer.model.history import Answer, History, Signed
+from noregret.optimizer.model.history import History
 from noregret.optimizer.model.hypotheses import milestone
-from noregret.optimizer.model.kernel import CENTRE, Fit
+from noregret.optimizer.model.kernel import CENTRE
 from noregret.optimizer.model.learning import representative
 from noregret.optimizer.model.noise import GaussianNoise, StudentNoise, smoothed
 from noregret.optimizer.model.sobol import sobol
-from noregret.optimizer.model.transforms import Logarithms, RobustScale, Scale
-from noregret.optimizer.questions.questions import AMONG_NAMES, Improve, SaturatedImprovement
-from noregret.optimizer.space.space import Product
+from noregret.optimizer.model.transforms import Logarithms, RobustScale, ValueScale
+from noregret.optimizer.questions.questions import AMONG_NAMES, Improve, Optimism, SaturatedImprovement
+from noregret.optimizer.space.space import ParameterSpace
 
 
 def evidence(points=30, measurements=45, dimension=3, seed=0, told=False, noise=None):
@@ -73,8 +73,8 @@ def test_where_nothing_spreads_the_unit_is_the_size_of_the_values_or_one():
     def data(value):
         return Evidence(np.zeros((5, 1)), np.arange(5), np.full(5, value), np.full(5, np.nan), np.zeros(1, int))
 
-    assert RobustScale()(data(4.0)) == Scale(4.0, 4.0, RobustScale().bend, floor=-36.0)
-    assert RobustScale()(data(0.0)) == Scale(0.0, 1.0, RobustScale().bend, floor=-10.0)
+    assert RobustScale()(data(4.0)) == ValueScale(4.0, 4.0, RobustScale().bend, floor=-36.0)
+    assert RobustScale()(data(0.0)) == ValueScale(0.0, 1.0, RobustScale().bend, floor=-10.0)
 
 
 @pytest.mark.parametrize("points", [4, 6, 9])
@@ -114,7 +114,7 @@ def test_where_only_a_few_differ_they_set_the_unit():
 
 
 def test_a_scale_can_be_undone():
-    scale = Scale(10.0, 2.0, bend=2.0)
+    scale = ValueScale(10.0, 2.0, bend=2.0)
     for value in (-50.0, 0.0, 5.9, 6.1, 10.0, 1e4):
         assert scale.original(float(scale.standard(np.array(value)))) == pytest.approx(value)
     assert scale.standard(np.array([6.0, 12.0])).tolist() == [-2.0, 1.0]
@@ -151,7 +151,7 @@ def test_the_gradient_is_that_of_the_likelihood(told):
 
 def test_parameters_that_act_one_by_one_have_a_part_of_the_kernel():
     data = evidence()
-    fit, X = Fit((0.4, 0.8, 1.5), 1.2, 0.2, additive=0.9), data.points
+    fit, X = fit_of((0.4, 0.8, 1.5), 1.2, 0.2, additive=0.9), data.points
     alone = [Matern(2.5, length)(X[:, [i]], X[:, [i]]) for i, length in enumerate(fit.lengthscales)]
     expected = 1.2**2 * Matern(2.5, fit.lengthscales)(X, X) + 0.9**2 * np.mean(alone, axis=0)
     assert fit.kernel(data.groups)(X, X) == pytest.approx(expected, rel=1e-12)
@@ -270,7 +270,7 @@ def test_absurd_measurements_are_not_trusted():
     data = evidence(points=40, measurements=40)
     spoilt = np.where(np.arange(40) % 10 == 3, data.values + 30, data.values)
     data = Evidence(data.points, data.where, spoilt, data.noise, data.groups)
-    trust = StudentNoise(4.0).trust(data, Fit((0.5, 0.5, 2.0), 1.0, 0.2))
+    trust = StudentNoise(4.0).trust(data, fit_of((0.5, 0.5, 2.0), 1.0, 0.2))
     assert (trust[np.arange(40) % 10 == 3] < 0.01).all()
     assert np.median(trust[np.arange(40) % 10 != 3]) > 0.8
 
@@ -278,7 +278,7 @@ def test_absurd_measurements_are_not_trusted():
 @pytest.mark.parametrize("residual", [0.0, 0.5, 3.0, 50.0])
 def test_trust_on_arrival_is_the_trust_of_weighing(residual):
     """One observation of an isolated point."""
-    fit, weighing = Fit((0.5,), 1.0, 0.2), StudentNoise(4.0, iterations=60)
+    fit, weighing = fit_of((0.5,), 1.0, 0.2), StudentNoise(4.0, iterations=60)
     data = Evidence(np.full((1, 1), 0.5), np.zeros(1, int), np.array([residual]), np.full(1, np.nan), np.zeros(1, int))
     assert weighing.arriving(residual, 1.0, 0.2) == pytest.approx(float(weighing.trust(data, fit)[0]), rel=0.02)
 
@@ -286,7 +286,7 @@ def test_trust_on_arrival_is_the_trust_of_weighing(residual):
 def test_repeats_move_the_estimate_to_the_mean():
     """Exponential noise: the mean is 1, the median 0.69."""
     values = np.random.default_rng(0).exponential(size=400)
-    fit = Fit((0.5,), 5.0, 0.7)
+    fit = fit_of((0.5,), 5.0, 0.7)
     estimates = []
     for growth in (0.0, 0.5):
         data = Evidence(np.full((1, 1), 0.5), np.zeros(400, int), values, np.full(400, np.nan), np.zeros(1, int))
@@ -303,7 +303,7 @@ def test_measurements_that_agree_are_trusted_however_far_from_the_others():
     def trust(*odd):
         where, values = np.append(np.arange(60), np.full(len(odd), 60)), np.append(points[:60].sum(axis=1), odd)
         data = Evidence(points, where, values, np.full(len(values), np.nan), np.arange(2))
-        return StudentNoise(4.0).trust(data, Fit((1.0, 1.0), 1.0, 0.2))[60:]
+        return StudentNoise(4.0).trust(data, fit_of((1.0, 1.0), 1.0, 0.2))[60:]
 
     assert trust(6.0)[0] < 0.05
     assert (trust(6.0, 10.0) < 0.05).all()
@@ -314,7 +314,7 @@ def test_values_that_many_share_are_trusted():
     """0 and 1: the rarer one is not an outlier. An extreme value is one, also if repeated."""
     rng = np.random.default_rng(0)
     points, outcomes = rng.random((60, 1)), (rng.random(60) < 0.15).astype(float)
-    fit = Fit((0.5,), 0.3, 0.1)
+    fit = fit_of((0.5,), 0.3, 0.1)
     data = Evidence(points, np.arange(60), outcomes, np.full(60, np.nan), np.zeros(1, int))
     assert StudentNoise(2.0).trust(data, fit).min() >= 1.0
     once = replace(data, values=np.where(np.arange(60) == 7, 3.1, 0.01 * rng.standard_normal(60)))
@@ -335,18 +335,12 @@ def test_of_a_few_points_the_unit_is_no_less_than_the_noise():
 def test_an_absurd_value_is_ignored_among_repeats_too():
     values = np.append(np.random.default_rng(0).standard_normal(100), 1e4)
     data = Evidence(np.full((1, 1), 0.5), np.zeros(101, int), values, np.full(101, np.nan), np.zeros(1, int))
-    trust = StudentNoise(2.0).trust(data, Fit((0.5,), 5.0, 1.0))
+    trust = StudentNoise(2.0).trust(data, fit_of((0.5,), 5.0, 1.0))
     assert abs(trust @ values / trust.sum() - values[:-1].mean()) < 0.05
 
 
 def heavy(data):
     return OptimizerConfig().calibrated(data).noise.heavy
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [10, 40])
-def test_gaussian_noise_is_taken_for_gaussian(size):
-    assert sum(heavy(evidence(size, size, seed=seed)) for seed in range(8)) <= 1
 
 
 def spike(rng, size):
@@ -369,12 +363,6 @@ def test_heavier_tails_are_fitted_unless_they_are_hopeless(noise, is_fitted):
     fits = {each.hypothesis.noise: each.fit for each in found}
     assert (fits[StudentNoise(4.0)] != fits[GaussianNoise()]) == is_fitted
     assert found[0].hypothesis.noise.heavy == is_fitted
-
-
-@pytest.mark.slow
-def test_heavy_tails_are_found_in_time():
-    draws = lambda rng, size: rng.standard_t(1.5, size)  # noqa: E731
-    assert sum(heavy(evidence(60, 60, seed=seed, noise=draws)) for seed in range(8)) >= 7
 
 
 # --- rules and widths --------------------------------------------------------------------------------------------
@@ -413,18 +401,18 @@ def test_early_on_a_point_may_be_measured_more_often():
 
 def test_the_simultaneous_width_holds_for_all_of_several_gaussians_at_once():
     belief = known([400, 400, 400, 400], [0.0] * 4)
-    assert SimultaneousWidth(0.1)(belief) == pytest.approx(math.sqrt(2 * math.log(belief.effective_dimension / 0.1)))
+    assert SimultaneousWidth(0.9)(belief) == pytest.approx(math.sqrt(2 * math.log(belief.effective_dimension / 0.1)))
     assert belief.effective_dimension == pytest.approx(4, abs=0.01)
-    outside = np.abs(np.random.default_rng(0).standard_normal((4000, 4))) > SimultaneousWidth(0.1)(belief)
+    outside = np.abs(np.random.default_rng(0).standard_normal((4000, 4))) > SimultaneousWidth(0.9)(belief)
     assert outside.any(axis=1).mean() < 0.1
-    assert SimultaneousWidth(0.1)(known([0], [0.0])) == pytest.approx(math.sqrt(2 * math.log(10))), "never below one"
+    assert SimultaneousWidth(0.9)(known([0], [0.0])) == pytest.approx(math.sqrt(2 * math.log(10))), "never below one"
 
 
 # --- candidates, milestones, history -----------------------------------------------------------------------------
 
 
 def test_candidates_close_in_on_the_best():
-    space = Product({"x": Float(0, 1), "y": Float(0, 1)})
+    space = ParameterSpace({"x": Float(0, 1), "y": Float(0, 1)})
     measured = np.random.default_rng(0).random((30, 2))
     belief = observed(Matern(2.5, 0.3), measured, -((measured - 0.4) ** 2).sum(axis=1), 1e-4)
     points, lifted = Candidates()(space, belief, measured, np.full(2, 0.3), np.random.default_rng(1))
@@ -436,7 +424,7 @@ def test_candidates_close_in_on_the_best():
 
 
 def test_a_small_space_is_taken_whole():
-    space = Product({"a": Int(1, 20), "b": Choice(["x", "y", "z"])})
+    space = ParameterSpace({"a": Int(1, 20), "b": Choice(["x", "y", "z"])})
     measured = space.everything()[:3]
     belief = observed(Matern(2.5, 0.3), measured, np.zeros(3), 1e-2)
     points, lifted = Candidates()(space, belief, measured, np.full(4, 0.3), np.random.default_rng(0))
@@ -445,7 +433,7 @@ def test_a_small_space_is_taken_whole():
 
 
 def test_candidates_belong_to_the_space():
-    space = Product({"a": Float(0, 1), "b": Int(1, 5), "c": Choice(["x", "y", "z"])})
+    space = ParameterSpace({"a": Float(0, 1), "b": Int(1, 5), "c": Choice(["x", "y", "z"])})
     measured = space.snap(sobol(8, 5, 0))
     belief = observed(Matern(2.5, 0.3), measured, np.arange(8.0), 1e-2)
     points = Candidates()(space, belief, measured, np.full(5, 0.3), np.random.default_rng(0)).points
@@ -522,7 +510,7 @@ def test_many_points_are_predicted_as_few_are(monkeypatch):
     belief = observed(Matern(2.5, 0.3), np.random.default_rng(0).random((3, 2)), [1.0, 2.0, 3.0], 0.1)
     points, lifted, sizes = np.random.default_rng(1).random((20, 2)), posterior.Conditioned.lifted, []
     expected = belief.predict(points)
-    monkeypatch.setattr(posterior, "PIECE", 7)
+    monkeypatch.setattr(posterior, "POINTS_AT_ONCE", 7)
     monkeypatch.setattr(posterior.Conditioned, "lifted", lambda its, part: sizes.append(len(part)) or lifted(its, part))
     for pieces, whole in zip(belief.predict(points), expected, strict=True):
         np.testing.assert_allclose(pieces, whole, atol=1e-12)
@@ -532,18 +520,18 @@ def test_many_points_are_predicted_as_few_are(monkeypatch):
 
 @pytest.mark.parametrize(("parameters", "answers"), [(1, 9), (20, 28), (50, 28)])
 def test_the_first_fit_waits_for_a_few_answers(parameters, answers):
-    assert OptimizerConfig().first(Product({f"x{i}": Float(0, 1) for i in range(parameters)})) == answers
+    assert OptimizerConfig().first(ParameterSpace({f"x{i}": Float(0, 1) for i in range(parameters)})) == answers
 
 
 def test_only_a_list_of_names_has_a_rule_of_its_own():
     improve, letters = Improve(), Choice(["a", "b", "c"])
 
     def rule(question, space, is_moving=False, noise=0.3):
-        models = SimpleNamespace(fit=Fit((0.3,), 1.0, noise))
-        return question._rule(SimpleNamespace(space=Product(space), is_moving=is_moving, models=models))
+        models = SimpleNamespace(fit=fit_of((0.3,), 1.0, noise))
+        return question._rule(SimpleNamespace(space=ParameterSpace(space), is_moving=is_moving, models=models))
 
     assert rule(improve, {"x": letters}) == AMONG_NAMES
-    assert rule(improve, {"x": letters}, is_moving=True) == improve.moving_rule == UCB(Constant(2.0))
+    assert rule(improve, {"x": letters}, is_moving=True) == improve.moving_rule == Optimism(2.0)
     for space in ({"x": letters, "y": letters}, {"x": Int(1, 3)}, {"x": Float(0, 1)}):
         assert rule(improve, space) == SaturatedImprovement()
         assert rule(improve, space, noise=0.01) == SaturatedImprovement(by_decision=True), "next to no noise"
@@ -562,11 +550,11 @@ def test_a_subset_spreads_over_time():
 
 
 def test_points_that_only_failed_count_as_bad():
-    history = History(Product({"x": Float(0, 1)}))
+    history = History(ParameterSpace({"x": Float(0, 1)}))
     for i in range(11):
-        history.add(Answer(history.intern({"x": i / 20}), {"value": Signed(float(i))}))
-    history.add(Answer(history.intern({"x": 0.9}), {}))
-    history.add(Answer(history.intern({"x": 0.05}), {}))  # has a value: its failure does not count
+        history.add(answer_of(history.intern({"x": i / 20}), value=float(i)))
+    history.add(answer_of(history.intern({"x": 0.9})))
+    history.add(answer_of(history.intern({"x": 0.05})))  # has a value: its failure does not count
     data, numbers = history.evidence(13)
     assert len(data) == 12
     assert (numbers[data.where[-1]], data.values[-1]) == (11, 1.0)

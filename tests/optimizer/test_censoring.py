@@ -5,12 +5,12 @@ import copy
 import numpy as np
 import pytest
 from scipy.stats import norm
+from tests.optimizer.configs import fit_of
 
 from noregret import Float, Optimizer
 from noregret.optimizer.model import fit as fitting
 from noregret.optimizer.model.censoring import arriving, resolved, sites
 from noregret.optimizer.model.evidence import Evidence
-from noregret.optimizer.model.kernel import Fit
 from noregret.optimizer.model.noise import GaussianNoise, StudentNoise, smoothed
 
 
@@ -44,7 +44,7 @@ def test_several_bounds_match_the_integral_over_all_points(monkeypatch):
     points = np.array([[0.1], [0.3], [0.6]])
     values, bounds = np.array([0.2, 0.8, -0.5, 1.0]), np.array([0, 1, -1, 0])
     evidence = Evidence(points, np.array([0, 1, 2, 2]), values, np.full(4, np.nan), np.array([0]), bounds=bounds)
-    fit = Fit((0.4,), 1.0, 0.3)
+    fit = fit_of((0.4,), 1.0, 0.3)
     found = resolved(evidence, fit, GaussianNoise())
     precision = found.trust / found.evidence.variance(fit.noise**2)
     mean, variance, _ = smoothed(fit.covariance(evidence), found.evidence, precision, 0.0)

@@ -10,7 +10,7 @@ from noregret.optimizer import axis_of
 from noregret.optimizer.model.candidates import resample_inactive
 from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.fit import FitMatern
-from noregret.optimizer.space.space import Product
+from noregret.optimizer.space.space import ParameterSpace
 
 NESTED = {
     "depth": Int(1, 9, when={"model": "forest"}),  # named before what it depends on
@@ -87,7 +87,7 @@ def test_the_advice_about_a_high_end_is_good():
 
 def test_many_steps_are_not_listed():
     """A condition on one of a billion numbers takes no memory for the others."""
-    space = Product({"n": Float(0, 1, step=1e-9), "x": Float(0, 1, step=0.5, when={"n": 0.25})})
+    space = ParameterSpace({"n": Float(0, 1, step=1e-9), "x": Float(0, 1, step=0.5, when={"n": 0.25})})
     assert space.count == float("inf")
     assert space.checked({"n": 0.25, "x": 0.5}) == {"n": 0.25, "x": 0.5}
 
@@ -95,15 +95,15 @@ def test_many_steps_are_not_listed():
 def test_a_value_beyond_the_ends_or_between_two_steps_is_refused():
     for value in (-0.25, 1.25, 1.3):
         with pytest.raises(ValueError, match=f"x must be from 0 to 1, got {value}"):
-            Product({"x": Float(0, 1, step=0.25)}).checked({"x": value})
+            ParameterSpace({"x": Float(0, 1, step=0.25)}).checked({"x": value})
     with pytest.raises(
         ValueError, match=r"x must be 0 plus a whole number of steps of 0.25, got 0.3: 0.25 and 0.5 are"
     ):
-        Product({"x": Float(0, 1, step=0.25)}).checked({"x": 0.3})
+        ParameterSpace({"x": Float(0, 1, step=0.25)}).checked({"x": 0.3})
     with pytest.raises(
         ValueError, match=r"n must be 2 plus a whole number of steps of 2, got 5: 4 and 6 are next to it"
     ):
-        Product({"n": Int(2, 8, step=2)}).checked({"n": 5})
+        ParameterSpace({"n": Int(2, 8, step=2)}).checked({"n": 5})
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_conditions_that_cannot_hold_are_refused(space, message):
 
 
 def test_the_advice_about_a_condition_on_a_float_is_good():
-    space = Product({"y": Float(0, 1, step=0.5), "x": Float(0, 1, when={"y": [0.5, 1]})})
+    space = ParameterSpace({"y": Float(0, 1, step=0.5), "x": Float(0, 1, when={"y": [0.5, 1]})})
     assert space.checked({"y": 0.0}) == {"y": 0.0}
     assert space.checked({"x": 0.2, "y": 0.5}) == {"x": 0.2, "y": 0.5}
 
@@ -158,7 +158,7 @@ def test_params_must_have_what_applies_and_nothing_else(params, message):
 
 
 def test_points_of_the_cube_become_legal_params_and_come_back():
-    space, rng = Product(NESTED), np.random.default_rng(0)
+    space, rng = ParameterSpace(NESTED), np.random.default_rng(0)
     points = space.snap(rng.random((500, len(space.groups))))
     params = space.decode(points)
     assert {frozenset(p) for p in params} == {frozenset(its) for its in LEGAL.values()}
@@ -171,14 +171,14 @@ def test_points_of_the_cube_become_legal_params_and_come_back():
 
 
 def test_what_does_not_apply_makes_no_two_points_look_different():
-    space = Product(NESTED)
+    space = ParameterSpace(NESTED)
     cube = np.random.default_rng(0).random((300, len(space.groups)))
     cube[:, [1, 2, 3]], cube[:, -1] = [1.0, 0.0, 0.0], 0.3  # the line, at one rate: other coordinates are arbitrary
     assert len(np.unique(space.snap(cube), axis=0)) == 1
 
 
 def test_everything_is_each_legal_setting_once():
-    space = Product(SMALL)
+    space = ParameterSpace(SMALL)
     assert space.count == 2 + 2 * 3 + 2 * (2 * 3 + 1)
     points = space.everything()
     params = space.decode(points)
@@ -190,14 +190,14 @@ def test_everything_is_each_legal_setting_once():
 
 def test_many_settings_are_not_counted_one_by_one():
     chain = {"p0": Int(0, 1)} | {f"p{i}": Int(0, 1, when={f"p{i - 1}": 1}) for i in range(1, 60)}
-    assert Product(chain).count == 61
+    assert ParameterSpace(chain).count == 61
     broad = {f"p{i}": Int(0, 1) for i in range(60)} | {f"x{i}": Int(0, 1, when={f"p{i}": 1}) for i in range(60)}
-    assert Product(broad).count == float("inf")
-    assert Product({f"p{i}": Int(0, 1) for i in range(60)}).count == 2**60
+    assert ParameterSpace(broad).count == float("inf")
+    assert ParameterSpace({f"p{i}": Int(0, 1) for i in range(60)}).count == 2**60
 
 
 def test_what_a_move_makes_apply_may_be_anywhere():
-    space, rng = Product(NESTED), np.random.default_rng(0)
+    space, rng = ParameterSpace(NESTED), np.random.default_rng(0)
     lines = np.tile(space.encode([{"model": "line", "rate": 0.01}]), (200, 1))
     loose = resample_inactive(space, lines, rng)
     assert np.array_equal(space.snap(loose), lines)
@@ -210,7 +210,7 @@ def test_what_a_move_makes_apply_may_be_anywhere():
 def test_questions_and_recommendations_are_legal(space):
     """Also with pending trials, failures, and earlier observations."""
     optimizer, rng = Optimizer(space, rng=0), np.random.default_rng(0)
-    its = Product(space)
+    its = ParameterSpace(space)
     for turn in range(12):
         for trial in optimizer.ask(3):
             assert its.checked(trial.params) == trial.params
@@ -255,7 +255,7 @@ def test_a_finite_conditional_space_is_certified():
 
 def test_lengthscales_are_expected_by_how_many_parameters_apply_together():
     """Those of a branch with one parameter do not grow with the parameters of other branches."""
-    space = Product(NESTED)
+    space = ParameterSpace(NESTED)
     assert dict(zip(NESTED, space.active_together, strict=True)) == {
         "depth": 3,
         "model": 5,
@@ -263,7 +263,7 @@ def test_lengthscales_are_expected_by_how_many_parameters_apply_together():
         "momentum": 4,
         "rate": 5,
     }
-    assert Product({"x": Float(0, 1), "n": Int(1, 9)}).active_together == (2, 2)
+    assert ParameterSpace({"x": Float(0, 1), "n": Int(1, 9)}).active_together == (2, 2)
     points, nothing = np.zeros((3, 2)), np.full(3, np.nan)
     alike = [Evidence(points, np.arange(3), np.zeros(3), nothing, np.arange(2), its) for its in (None, (2, 2), (1, 16))]
     fits = [FitMatern()(evidence, np.ones(3)).lengthscales for evidence in alike]

@@ -13,8 +13,8 @@ from noregret.optimizer.questions.balance import Balancing
 from noregret.optimizer.questions.explore import Explore
 from noregret.optimizer.questions.questions import RemeasureBaseline
 from noregret.optimizer.space.contexts import ContextSpace, FixedContext, InContext
-from noregret.optimizer.space.space import Product
-from noregret.optimizer.space.table import Table
+from noregret.optimizer.space.space import ParameterSpace
+from noregret.optimizer.space.table import CandidateTable
 
 LINE = {"x": Float(0, 1)}
 CONTEXT = {"load": Float(10, 70), "region": Choice(["eu", "us", "as"])}
@@ -41,13 +41,13 @@ def played(rounds=60, seed=0, noise=0.02, **options):
 @pytest.mark.parametrize(
     "space",
     [
-        Product({"k": Int(1, 3), "c": Choice(["a", "b", "c"]), "z": Float(0, 1, when={"c": "a"})}),
-        Table([{"a": 1, "b": "u"}, {"a": 2, "b": "v"}, {"a": 2, "b": "u"}]),
-        Table(np.random.default_rng(0).random((5, 2))),
+        ParameterSpace({"k": Int(1, 3), "c": Choice(["a", "b", "c"]), "z": Float(0, 1, when={"c": "a"})}),
+        CandidateTable([{"a": 1, "b": "u"}, {"a": 2, "b": "v"}, {"a": 2, "b": "u"}]),
+        CandidateTable(np.random.default_rng(0).random((5, 2))),
     ],
 )
 def test_pairs_are_a_space_and_one_context_is_a_part_of_it(space):
-    contexts = Product({"load": Float(10, 70), "on": Choice([True, False])})
+    contexts = ParameterSpace({"load": Float(10, 70), "on": Choice([True, False])})
     pairs, given = ContextSpace(space, contexts), {"load": 17.3, "on": False}
     within, cube = FixedContext(space, contexts, given), np.random.default_rng(1).random((20, len(pairs.groups)))
     assert len(pairs.active_together) == max(pairs.groups) + 1 == len(pairs.names)
@@ -63,7 +63,7 @@ def test_pairs_are_a_space_and_one_context_is_a_part_of_it(space):
 
 
 def test_everything_there_is_in_a_context():
-    pairs = ContextSpace(Product({"k": Int(1, 3)}), Product({"on": Choice(["y", "n"])}))
+    pairs = ContextSpace(ParameterSpace({"k": Int(1, 3)}), ParameterSpace({"on": Choice(["y", "n"])}))
     assert len(pairs.everything()) == pairs.count == 6
     within = FixedContext(pairs.space, pairs.contexts, {"on": "n"})
     assert within.decode(within.everything()) == [InContext({"k": k}, {"on": "n"}) for k in (1, 2, 3)]
@@ -293,22 +293,6 @@ def test_a_gain_needs_a_context_and_a_value_of_the_baseline(compared):
 
 
 @pytest.mark.slow
-def test_a_baseline_with_constraints_drift_and_a_table():
-    rows = [{"cores": c} for c in range(1, 33)]
-    opt = Optimizer(
-        rows, rng=0, context={"hour": Int(0, 23)}, baseline=rows[0], drift=60.0, constraints={"cost": ("<=", 20)}
-    )
-    rng = np.random.default_rng(0)
-    for i in range(60):
-        trial = opt.ask(context={"hour": i % 24})
-        value, cores = abs(trial.params["cores"] - 5 - trial.context["hour"] / 2), trial.params["cores"]
-        opt.tell(trial, value + 0.3 * rng.standard_normal(), constraints={"cost": cores})
-    gain = opt.gain({"hour": 20})
-    assert gain.lower < 14 < gain.upper
-    assert gain.estimate > 7
-
-
-@pytest.mark.slow
 def test_failures_in_one_context_leave_the_others_alone():
     """A context in which everything fails still gets a recommendation, for that context."""
     opt = Optimizer({"k": Int(1, 4)}, goal="maximize", rng=0, context={"on": Choice(["y", "n"])})
@@ -341,7 +325,7 @@ def test_nobody_knows_a_context_before_the_first_answer():
 
 def test_the_more_is_known_the_fewer_candidates_a_context_has():
     """So that a trial in a new context stays cheap; the settings of the nearest contexts are among them."""
-    rng, space = np.random.default_rng(0), ContextSpace(Product(LINE), Product({"load": Float(0, 1)}))
+    rng, space = np.random.default_rng(0), ContextSpace(ParameterSpace(LINE), ParameterSpace({"load": Float(0, 1)}))
     within, draw = FixedContext(space.space, space.contexts, {"load": 0.3}), OptimizerConfig().candidates_within
     for count in (100, 400):
         measured = rng.random((count, 2))

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 from scipy.stats import multivariate_normal
+from tests.optimizer.configs import fit_of
 
 from noregret import Float, Optimizer
-from noregret.belief.numerics.threads import one_thread
+from noregret.gp.threads import one_thread
 from noregret.optimizer import OptimizerConfig
 from noregret.optimizer import optimizer as optimizer_module
 from noregret.optimizer.model.candidates import Candidates
@@ -17,16 +18,12 @@ from noregret.optimizer.model.drift import DriftTest
 from noregret.optimizer.model.evidence import Evidence, recent
 from noregret.optimizer.model.fit import FitMatern, Likelihood, log_likelihood
 from noregret.optimizer.model.hypotheses import ModelConfig, _nats
-from noregret.optimizer.model.kernel import CENTRE, Fit
+from noregret.optimizer.model.kernel import CENTRE
 from noregret.optimizer.model.noise import GaussianNoise, StudentNoise
 
 LINE = {"x": Float(0, 1)}
 NOISE = 0.05
 QUICK = OptimizerConfig(candidates=Candidates(cover=64, cloud=16))
-
-
-def stays(_):
-    return 0.3
 
 
 def jumps(i):
@@ -51,14 +48,6 @@ def played(best_at, rounds, seed, **options):
 def test_a_half_life_is_a_number_of_evaluations(bad):
     with pytest.raises(ValueError, match="a half-life, which must be a number of evaluations from 1 to 10000, got"):
         Optimizer(LINE, drift=bad)
-
-
-@pytest.mark.slow
-def test_on_a_problem_that_stands_still_the_questions_are_the_same():
-    (plain, off), (auto, own) = (played(stays, 70, 0, drift=drift) for drift in (None, "auto"))
-    np.testing.assert_array_equal(own, off)
-    assert auto.best() == plain.best()
-    assert auto.half_life == plain.half_life == math.inf
 
 
 @pytest.mark.slow
@@ -166,7 +155,7 @@ def repeated(count=40, places=7, seed=0):
 @pytest.mark.parametrize("additive", [0.0, 0.6])
 def test_the_likelihood_of_pooled_measurements_is_that_of_all_of_them(additive):
     evidence, trust = repeated(), 0.2 + np.random.default_rng(1).random(40)
-    fit = Fit((0.4, 0.7), 1.3, 0.2, additive=additive)
+    fit = fit_of((0.4, 0.7), 1.3, 0.2, additive=additive)
     points = evidence.points[evidence.where]
     covariance = fit.kernel(evidence.groups)(points, points) + CENTRE**2
     noise = np.diag(evidence.variance(fit.noise**2) / trust)
@@ -200,7 +189,7 @@ def test_one_who_believes_in_no_change_explains_what_an_endless_half_life_explai
     DriftTest(None).fitted(Seen(), repeated(60), 60)
     moving, still = seen[0], seen[-1]
     assert (moving.ages is None, still.ages is None) == (False, True)
-    trust, fit = np.random.default_rng(1).random(60), Fit((0.4, 0.7), 1.3, 0.2)
+    trust, fit = np.random.default_rng(1).random(60), fit_of((0.4, 0.7), 1.3, 0.2)
     endless = _nats(moving, trust, weighing, replace(fit, half_life=1e12))
     assert _nats(still, trust, weighing, fit) == pytest.approx(endless, abs=1e-4)
     np.testing.assert_allclose(
@@ -211,7 +200,7 @@ def test_one_who_believes_in_no_change_explains_what_an_endless_half_life_explai
 
 
 def test_half_of_the_variance_is_new_after_a_half_life():
-    fit, evidence = Fit((0.4, 0.7), 1.3, 0.2, half_life=3.0), aged()
+    fit, evidence = fit_of((0.4, 0.7), 1.3, 0.2, half_life=3.0), aged()
     covariance, still = fit.covariance(evidence), fit.kernel(evidence.groups)(evidence.points, evidence.points)
     assert (covariance[0, 3] / still[0, 3]) ** 2 == pytest.approx(0.5)
 

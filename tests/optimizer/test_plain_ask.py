@@ -35,9 +35,8 @@ def entered(call):
     package, files = Path(noregret.__file__).parent, Counter()
 
     def count(frame, event, _):
-        path = Path(frame.f_code.co_filename)
-        if event == "call" and package in path.parents:
-            files[path.relative_to(package).as_posix()] += 1
+        if event == "call":
+            files[frame.f_code.co_filename] += 1
 
     before = sys.getprofile()
     sys.setprofile(count)
@@ -45,7 +44,8 @@ def entered(call):
         call()
     finally:
         sys.setprofile(before)
-    return files
+    paths = {Path(name): count for name, count in files.items()}
+    return Counter({path.relative_to(package).as_posix(): n for path, n in paths.items() if package in path.parents})
 
 
 def warm(answers=30, cost=None, **options):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.optimizer.configs import observed
 
 from noregret import Float, Matern, Optimizer, SquaredExponential
-from noregret.optimizer.model.posterior import Rows, condition, faded, prior_matrix
+from noregret.optimizer.model.posterior import ObservationRows, condition, faded, prior_matrix
 
 ALGEBRA = settings(derandomize=True, deadline=None, max_examples=40)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -64,7 +64,7 @@ def history(seed, count, arms=7, is_aged=False):
     points, pulls = rng.random((arms, 2)), (arms * rng.random(count) ** 2).astype(int)
     times = np.sort(rng.uniform(0, 30, count)) if is_aged else None
     noise = np.exp(rng.uniform(-4, 1, count))
-    return points, pulls, Rows(points[pulls], 3 * rng.standard_normal(count), noise, times), rng
+    return points, pulls, ObservationRows(points[pulls], 3 * rng.standard_normal(count), noise, times), rng
 
 
 def assert_knows(posterior, direct):
@@ -97,12 +97,12 @@ def told(posterior, pulls, rows, first):
 def test_updates_equal_a_direct_solve(seed, kernel, centre, before, later):
     arms, pulls, rows, _ = history(seed, before + later)
     first = rows.only(np.arange(before))
-    posterior = condition(kernel, first, mean_variance=centre).at(arms, pulls[:before])
+    posterior = condition(kernel, first, mean_variance=centre).at(arms, pulls[:before], 1.0)
     assert_knows(posterior, Direct(kernel, first, centre=centre))
     posterior = told(posterior, pulls, rows, before)
     direct = Direct(kernel, rows, centre=centre)
     assert_knows(posterior, direct)
-    assert (posterior.rank, posterior.rounds) == (before + later, later)
+    assert (posterior.rank, posterior.rounds) == (before + later, before + later)
     assert posterior.pulled.tolist() == list(dict.fromkeys(pulls.tolist()))
     np.testing.assert_array_equal(posterior.rows.values, rows.values)
     assert posterior.effective_dimension == pytest.approx(direct.effective_dimension, rel=1e-7)
@@ -115,7 +115,7 @@ def test_updates_equal_a_direct_solve(seed, kernel, centre, before, later):
 def test_an_update_leaves_the_posterior_before_it_as_it_was(seed, kernel, before, later):
     arms, pulls, rows, rng = history(seed, before + later + 1)
     first = rows.only(np.arange(before))
-    posterior = told(condition(kernel, first).at(arms, pulls[:before]), pulls[:-1], rows, before)
+    posterior = told(condition(kernel, first).at(arms, pulls[:before], 1.0), pulls[:-1], rows, before)
     direct = Direct(kernel, rows.only(np.arange(before + later)))
     one, other = posterior.told(0, 1.0, 0.1), posterior.told(1, -2.0, 0.3)
     posterior.extended(rng.random((2, 2)))
@@ -123,7 +123,7 @@ def test_an_update_leaves_the_posterior_before_it_as_it_was(seed, kernel, before
     for after, row in ((one, (0, 1.0, 0.1)), (other, (1, -2.0, 0.3))):
         arm, value, noise = row
         points = np.vstack([direct.rows.points, arms[[arm]]])
-        more = Rows(points, np.append(direct.rows.values, value), np.append(direct.rows.noise, noise))
+        more = ObservationRows(points, np.append(direct.rows.values, value), np.append(direct.rows.noise, noise))
         assert_knows(after, Direct(kernel, more))
 
 
@@ -136,7 +136,7 @@ def test_more_arms_know_what_was_learnt_and_learn(seed, kernel, centre, before, 
     known = before + between
     pulls[:known] = pulls[:known] % 6
     rows = rows._replace(points=arms[pulls])
-    posterior = condition(kernel, rows.only(np.arange(before)), mean_variance=centre).at(arms[:6], pulls[:before])
+    posterior = condition(kernel, rows.only(np.arange(before)), mean_variance=centre).at(arms[:6], pulls[:before], 1.0)
     posterior = told(posterior, pulls[:known], rows, before).extended(arms[6:])
     np.testing.assert_array_equal(posterior.arms, arms)
     assert_knows(posterior, Direct(kernel, rows.only(np.arange(known)), centre=centre))
@@ -151,7 +151,7 @@ def test_where_f_changes_it_equals_conditioning_from_scratch_with_times(seed, ke
     """Observations, then one at a time with a pause of one answer or more after each."""
     arms, pulls, rows, rng = history(seed, before + later, is_aged=True)
     now, first = float(rows.times[before - 1]) + 1, rows.only(np.arange(before))
-    posterior, times = condition(kernel, first, half_life, now).at(arms, pulls[:before]), rows.times.copy()
+    posterior, times = condition(kernel, first, half_life, now).at(arms, pulls[:before], 1.0), rows.times.copy()
     assert_knows(posterior, Direct(kernel, first, half_life, now))
     for i in range(before, before + later):
         times[i] = now
@@ -162,7 +162,7 @@ def test_where_f_changes_it_equals_conditioning_from_scratch_with_times(seed, ke
         now, posterior = now + pause, posterior.advanced(pause)
     rows = rows._replace(times=times)
     assert_knows(posterior, Direct(kernel, rows, half_life, now))
-    again = condition(kernel, rows, half_life, now).at(arms, pulls)
+    again = condition(kernel, rows, half_life, now).at(arms, pulls, 1.0)
     np.testing.assert_allclose(posterior.mean, again.mean, atol=1e-8)
     np.testing.assert_allclose(posterior.variance, again.variance, atol=1e-8)
     np.testing.assert_allclose(posterior.extended(arms[::-1]).mean[len(arms) :], again.mean[::-1], atol=1e-8)
@@ -196,8 +196,8 @@ def test_repeats_equal_their_average(seed, kernel, count):
     pulled, where = np.unique(pulls, return_inverse=True)
     precision = np.bincount(where, 1 / rows.noise)
     averages = np.bincount(where, rows.values / rows.noise) / precision
-    pooled = condition(kernel, Rows(arms[pulled], averages, 1 / precision)).at(arms, pulled)
-    single = condition(kernel, rows).at(arms, pulls)
+    pooled = condition(kernel, ObservationRows(arms[pulled], averages, 1 / precision)).at(arms, pulled, 1.0)
+    single = condition(kernel, rows).at(arms, pulls, 1.0)
     np.testing.assert_allclose(pooled.mean, single.mean, atol=1e-8)
     np.testing.assert_allclose(pooled.variance, single.variance, atol=1e-8)
     assert pooled.effective_dimension == pytest.approx(single.effective_dimension, rel=1e-7)
@@ -206,7 +206,7 @@ def test_repeats_equal_their_average(seed, kernel, count):
 @pytest.mark.parametrize("seed", range(3))
 def test_samples_have_the_mean_and_the_covariance(seed):
     arms, pulls, rows, rng = history(seed, 12, arms=5)
-    posterior = told(condition(Matern(2.5, 0.3), rows.only(np.arange(6))).at(arms, pulls[:6]), pulls, rows, 6)
+    posterior = told(condition(Matern(2.5, 0.3), rows.only(np.arange(6))).at(arms, pulls[:6], 1.0), pulls, rows, 6)
     mean, covariance = Direct(Matern(2.5, 0.3), rows).joint(arms)
     draws = np.array([posterior.sample(rng) for _ in range(4000)])
     std = np.sqrt(covariance.diagonal())
@@ -229,9 +229,9 @@ def test_what_was_computed_for_candidates_is_not_computed_again():
     process = observed(Counted(2.5, 0.4), points, [0.5, 1.0, 0.8, -1.0], 0.01)
     lifted = process.lifted(arms)
     looked.clear()
-    known = process.at(arms, np.arange(4), lifted)
+    known = process.at(arms, np.arange(4), 1.0, lifted)
     assert not looked
-    new = process.at(arms, np.arange(4))
+    new = process.at(arms, np.arange(4), 1.0)
     assert looked == [(4, 20)]
     for name in ("mean", "std", "information_gain", "effective_dimension"):
         np.testing.assert_array_equal(getattr(known, name), getattr(new, name))
@@ -243,8 +243,8 @@ def test_what_was_computed_for_candidates_is_not_computed_again():
 def test_after_a_half_life_half_of_the_variance_is_explained():
     assert faded(np.array([0.0, 5.0, -5.0]), 5.0) ** 2 == pytest.approx([1.0, 0.5, 0.5])
     assert faded(np.array([3.0]), math.inf) == 1.0
-    rows = Rows(np.array([[0.5, 0.5]]), np.array([1.0]), np.array([1e-9]), np.array([0.0]))
-    posterior = condition(Matern(2.5, 0.3), rows, half_life=5.0).at(rows.points, np.zeros(1, dtype=np.intp))
+    rows = ObservationRows(np.array([[0.5, 0.5]]), np.array([1.0]), np.array([1e-9]), np.array([0.0]))
+    posterior = condition(Matern(2.5, 0.3), rows, half_life=5.0).at(rows.points, np.zeros(1, dtype=np.intp), 1.0)
     assert posterior.variance == pytest.approx([0.0], abs=1e-8)
     assert posterior.advanced(5).variance == pytest.approx([0.5])
     assert posterior.advanced(2).advanced(3).mean == pytest.approx(posterior.advanced(5).mean)
@@ -253,7 +253,7 @@ def test_after_a_half_life_half_of_the_variance_is_explained():
 def test_rows_that_cannot_be_conditioned_on_are_refused():
     points = np.full((3, 1), 0.5)
     with pytest.raises(ValueError, match="kernel matrix of 3 rows is not positive definite: noise is too small"):
-        condition(Matern(2.5, 0.3), Rows(points, np.ones(3), np.full(3, -1e-3)))
+        condition(Matern(2.5, 0.3), ObservationRows(points, np.ones(3), np.full(3, -1e-3)))
 
 
 def test_a_batch_continues_where_the_last_question_ended():
@@ -269,9 +269,9 @@ def test_a_batch_continues_where_the_last_question_ended():
 
 def test_a_value_is_added_alike_under_a_factor_and_an_unknown_mean():
     rng, kernel = np.random.default_rng(0), Matern(2.5, 0.3)
-    rows = Rows(rng.random((6, 2)), rng.standard_normal(6), np.full(6, 0.1))
+    rows = ObservationRows(rng.random((6, 2)), rng.standard_normal(6), np.full(6, 0.1))
     first = condition(kernel, rows.only(np.arange(5)), mean_variance=0.7, factor=2.5)
-    after = first.at(rows.points, np.arange(5)).told(5, float(rows.values[5]), 0.1)
+    after = first.at(rows.points, np.arange(5), 1.0).told(5, float(rows.values[5]), 0.1)
     mean, covariance = Direct(kernel, rows, centre=0.7, factor=2.5).joint(rows.points)
     np.testing.assert_allclose(after.mean, mean, atol=1e-9)
     np.testing.assert_allclose(after.covariance(np.arange(6), np.arange(6)), covariance, atol=1e-9)
@@ -279,12 +279,11 @@ def test_a_value_is_added_alike_under_a_factor_and_an_unknown_mean():
 
 def test_what_is_left_once_f_is_known_elsewhere_is_that_of_noiseless_rows():
     rng = np.random.default_rng(5)
-    rows = Rows(rng.random((9, 2)), rng.standard_normal(9), np.full(9, 0.2))
+    rows = ObservationRows(rng.random((9, 2)), rng.standard_normal(9), np.full(9, 0.2))
     known, points = rng.random((4, 2)), rng.random((6, 2))
     process = condition(Matern(2.5, 0.4), rows)
-    mean, std, left = process.predict_given(np.vstack([known, known[:1]]), np.vstack([points, known]))
-    more = Rows(np.vstack([rows.points, known]), np.zeros(13), np.append(rows.noise, np.full(4, 1e-10)))
-    np.testing.assert_allclose(
-        left, condition(Matern(2.5, 0.4), more).predict(np.vstack([points, known]))[1], atol=2e-5
-    )
-    np.testing.assert_allclose((mean, std), process.predict(np.vstack([points, known])))
+    both = np.vstack([points, known])
+    mean, std, left = process.given(np.vstack([known, known[:1]]))(both, process.lifted(both))
+    more = ObservationRows(np.vstack([rows.points, known]), np.zeros(13), np.append(rows.noise, np.full(4, 1e-10)))
+    np.testing.assert_allclose(left, condition(Matern(2.5, 0.4), more).predict(both)[1], atol=2e-5)
+    np.testing.assert_allclose((mean, std), process.predict(both))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from noregret import Choice, Float, Int, Optimizer, report
 from noregret.optimizer.model.candidates import sobol, spread_out
 from noregret.optimizer.space.require import MOST_WORK, Condition, Restricted
-from noregret.optimizer.space.space import Product
+from noregret.optimizer.space.space import ParameterSpace
 from noregret.optimizer.space.table import as_space
 
 MIXED = {
@@ -51,7 +51,7 @@ def test_no_question_and_no_recommendation_violates_a_condition(context):
     for _ in range(3):  # as good as can be, and forbidden
         opt.tell(past, -9.0, context=given_context)
     assert broken(opt.best(context=given_context).params) == []
-    for _ in range(8):
+    for _ in range(5):
         for trial in opt.ask(4, context=given_context):
             assert broken(trial.params) == []
             if world.random() < 0.1:
@@ -112,7 +112,7 @@ def test_snapped_and_spread_points_meet_a_linear_condition(weights, bound, seed)
         assert all(sum(w * row[name] for w, name in zip(weights, "xyz", strict=True)) <= bound for row in rows)
         assert np.array_equal(space.snap(drawn), drawn), "what is inside stays"
     inside = space.holds(points)
-    assert np.array_equal(space.snap(points)[inside], Product(parameters).snap(points)[inside])
+    assert np.array_equal(space.snap(points)[inside], ParameterSpace(parameters).snap(points)[inside])
 
 
 def test_what_is_allowed_is_covered_evenly_and_its_edge_is_reached():
@@ -127,7 +127,7 @@ def test_what_is_allowed_is_covered_evenly_and_its_edge_is_reached():
 
 
 def test_unconditional_spaces_are_covered_as_ever():
-    space = Product({"a": Float(0, 1), "b": Int(0, 9)})
+    space = ParameterSpace({"a": Float(0, 1), "b": Int(0, 9)})
     assert np.array_equal(spread_out(space, 20, 3), space.snap(sobol(20, 2, 3)))
 
 

@@ -5,15 +5,16 @@ import copy
 import numpy as np
 import pytest
 from scipy.special import ndtri
+from tests.optimizer.configs import answer_of
 
 from noregret import Choice, Float, Optimizer
 from noregret.optimizer import OptimizerConfig, Replay
-from noregret.optimizer.model.evidence import Evidence
-from noregret.optimizer.model.history import Answer, History, Signed
+from noregret.optimizer.model.evidence import FEWEST_OBSERVATIONS, Evidence
+from noregret.optimizer.model.history import History
 from noregret.optimizer.model.hypotheses import ModelConfig
 from noregret.optimizer.model.learning import learn
 from noregret.optimizer.model.noise import StudentNoise
-from noregret.optimizer.model.safety import MOST_DUE, REPEATS, guard
+from noregret.optimizer.model.safety import MOST_DUE, guard
 from noregret.optimizer.model.transforms import Logarithms, RobustScale
 from noregret.optimizer.questions.questions import Improve
 from noregret.optimizer.space.table import as_space
@@ -71,8 +72,8 @@ def test_bad_arguments(options, said):
 
 def test_the_first_questions_are_the_baseline_a_batch_too():
     opt = made()
-    trials = opt.ask(REPEATS)
-    assert [trial.params for trial in trials] == [START] * REPEATS
+    trials = opt.ask(FEWEST_OBSERVATIONS)
+    assert [trial.params for trial in trials] == [START] * FEWEST_OBSERVATIONS
 
 
 @pytest.mark.slow
@@ -189,7 +190,7 @@ def guarded(numbers, risk=0.05):
     """Guard of a constraint >= 0 with these (point, number) readings, the baseline at 0.2."""
     history = History(as_space(LINE), START)
     for x, number in numbers:
-        history.add(Answer(history.intern({"x": x}), {"value": Signed(0.0), "limit": Signed(number)}))
+        history.add(answer_of(history.intern({"x": x}), value=0.0, limit=number))
     readings = history.numbers("limit", len(numbers))
     config = ModelConfig(logarithms=Logarithms(gaps=()), scale=RobustScale(bend=np.inf))
     return guard(history, readings, 0.0, risk, config.calibrated(readings))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from noregret import Choice, Float, Int
 from noregret.optimizer import axis_of
 from noregret.optimizer.model.candidates import sobol, spread_out
-from noregret.optimizer.space.space import Product
-from noregret.optimizer.space.table import Table, as_space
+from noregret.optimizer.space.space import ParameterSpace
+from noregret.optimizer.space.table import CandidateTable, as_space
 
 FINITE = st.floats(-1e6, 1e6)
 POSITIVE = st.floats(1e-6, 1e6)
@@ -73,26 +73,26 @@ def test_options_of_any_kind_come_back_as_they_are():
 
 
 def test_snapping_is_encoding_what_is_decoded():
-    space = Product({"f": Float(1, 2), "i": Int(0, 7), "l": Int(1, 99, log=True), "c": Choice(["abc", 1, 2])})
+    space = ParameterSpace({"f": Float(1, 2), "i": Int(0, 7), "l": Int(1, 99, log=True), "c": Choice(["abc", 1, 2])})
     points = np.random.default_rng(0).random((200, len(space.groups)))
     assert space.snap(points) == pytest.approx(space.encode(space.decode(points)), abs=1e-12)
 
 
 def test_coordinates_of_one_parameter_share_a_lengthscale():
-    space = Product({"a": Float(0, 1), "b": Choice([1, 2, 3]), "c": Choice([1, 2]), "d": Int(0, 1)})
+    space = ParameterSpace({"a": Float(0, 1), "b": Choice([1, 2, 3]), "c": Choice([1, 2]), "d": Int(0, 1)})
     assert space.groups == (0, 1, 1, 1, 2, 3)
 
 
 def test_everything_there_is():
-    space = Product({"a": Int(0, 2), "b": Choice(["v", "w"]), "c": Int(1, 4, log=True)})
+    space = ParameterSpace({"a": Int(0, 2), "b": Choice(["v", "w"]), "c": Int(1, 4, log=True)})
     points = space.everything()
     assert len(points) == space.count == 3 * 2 * 4
     assert len({tuple(p.values()) for p in space.decode(points)}) == 24
-    assert math.isinf(Product({"a": Float(0, 1), "b": Int(0, 1)}).count)
+    assert math.isinf(ParameterSpace({"a": Float(0, 1), "b": Int(0, 1)}).count)
 
 
 def test_a_parameter_may_be_held_fixed():
-    space = Product({"a": Float(2, 2), "b": Int(3, 3), "c": Choice(["only"]), "d": Float(0, 1)})
+    space = ParameterSpace({"a": Float(2, 2), "b": Int(3, 3), "c": Choice(["only"]), "d": Float(0, 1)})
     assert space.decode(np.full((1, 4), 0.7)) == [{"a": 2, "b": 3, "c": "only", "d": 0.7}]
 
 
@@ -179,7 +179,7 @@ def test_the_largest_whole_numbers_are_told_apart():
     assert axis_of(parameter).decode(axis_of(parameter).encode(values)) == values
 
 
-SPACE = Product({"x": Float(0, 1), "n": Int(1, 4), "c": Choice(["a", "b"])})
+SPACE = ParameterSpace({"x": Float(0, 1), "n": Int(1, 4), "c": Choice(["a", "b"])})
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ class Frame:
 
 @pytest.mark.parametrize("rows", [ROWS, tuple(ROWS), Frame()])
 def test_a_table_of_dicts(rows):
-    table = Table(rows)
+    table = CandidateTable(rows)
     assert table.count == 3
     assert table.groups == (0, 0, 0, 1)
     assert table.decode(table.everything()) == ROWS
@@ -238,7 +238,7 @@ def test_a_table_of_dicts(rows):
 
 def test_a_table_of_numbers_gives_rows():
     array = np.array([[1.0, 5.0], [2.0, 5.0], [3.0, 7.0]])
-    table = Table(array)
+    table = CandidateTable(array)
     assert np.array_equal(table.decode(table.everything()), array)
     assert table.key([2, 5]) == 1
     row = table.decode(table.everything())[0]
@@ -247,31 +247,33 @@ def test_a_table_of_numbers_gives_rows():
 
 
 def test_equal_rows_are_one():
-    table = Table([[1.0], [2.0], [1.0]])
+    table = CandidateTable([[1.0], [2.0], [1.0]])
     assert table.count == 2
     assert table.key([1.0]) == 0
     assert len(table.everything()) == 2
 
 
 def test_points_snap_to_the_nearest_row():
-    table = Table(np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 20.0]]))
+    table = CandidateTable(np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 20.0]]))
     assert np.array_equal(table.decode(np.array([[0.9, 0.2], [0.3, 0.8]])), [[10, 0], [0, 20]])
 
 
 def test_an_option_that_is_near_comes_before_numbers_that_are():
     """A point between belongs to the option with the highest coordinate, there to the row with the nearest number."""
-    table = Table([{"kind": kind, "size": size} for kind, size in [("a", 0.0), ("b", 0.4), ("b", 1.0), ("c", 0.1)]])
+    table = CandidateTable(
+        [{"kind": kind, "size": size} for kind, size in [("a", 0.0), ("b", 0.4), ("b", 1.0), ("c", 0.1)]]
+    )
     assert table.decode(np.array([[0.5, 0.6, 0.5, 0.0]])) == [{"kind": "b", "size": 0.4}]
 
 
 @pytest.mark.parametrize("params", [{"vm": "tiny", "nodes": 4}, {"vm": "small"}, 3, "small", None, {"vm": ["small"]}])
 def test_what_is_no_row_is_refused(params):
     with pytest.raises(ValueError, match="params must be a row of the table"):
-        Table(ROWS).checked(params)
+        CandidateTable(ROWS).checked(params)
 
 
 def test_a_column_that_never_changes_is_harmless():
-    table = Table([{"a": 1, "b": "same"}, {"a": 2, "b": "same"}])
+    table = CandidateTable([{"a": 1, "b": "same"}, {"a": 2, "b": "same"}])
     assert table.everything().tolist() == [[0.0, 0.0], [1.0, 0.0]]
 
 
@@ -280,7 +282,7 @@ def test_a_column_that_never_changes_is_harmless():
 def test_one_is_not_true_in_a_table(one, yes):
     """They are equal in Python, and a row that is confused with another is never asked for."""
     rows = [{"a": one}, {"a": yes}, {"a": "text"}, {"a": one}]
-    table = Table(rows)
+    table = CandidateTable(rows)
     assert table.count == 3
     assert [table.key(row) for row in rows] == [0, 1, 2, 0]
     assert [type(row["a"]) for row in table.decode(table.everything())] == [type(one), type(yes), str]
@@ -296,7 +298,7 @@ def test_rows_of_numbers_are_told_apart_by_all_their_bits():
     """Round numbers, whose low bits are all 0, and both zeros, which are equal."""
     grid = np.stack(np.meshgrid(*[np.arange(0, 64) / 8] * 3), axis=-1).reshape(-1, 3)
     rows = np.vstack([grid, -0.0 * grid[:1], grid[[17, 4000]]])
-    table = Table(rows)
+    table = CandidateTable(rows)
     assert table.count == len(grid)
     assert table.key(rows[-1]) == 4000
     assert table.key(-0.0 * grid[0]) == 0
@@ -306,7 +308,7 @@ def test_rows_of_numbers_are_told_apart_by_all_their_bits():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_design_of_a_table_with_exclusions_does_not_crowd_at_their_edge(seed):
-    table = Table([{"a": a, "b": b} for a in range(1, 10) for b in range(1, 10) if a + b <= 10])  # 45 of 81
+    table = CandidateTable([{"a": a, "b": b} for a in range(1, 10) for b in range(1, 10) if a + b <= 10])  # 45 of 81
     assert table.share == pytest.approx(45 / 81)
     drawn = table.decode(spread_out(table, 64, seed))
     at_edge = sum(row["a"] + row["b"] == 10 for row in drawn) / len(drawn)
@@ -322,5 +324,5 @@ def test_design_of_a_table_with_exclusions_does_not_crowd_at_their_edge(seed):
     ],
 )
 def test_design_of_a_table_without_exclusions_is_the_rows_nearest_to_a_sobol_sequence(rows):
-    table = Table(rows)
+    table = CandidateTable(rows)
     assert np.array_equal(spread_out(table, 20, 3), table.snap(sobol(20, 2, 3)))

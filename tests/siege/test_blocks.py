@@ -1,4 +1,4 @@
-"""More of `tests.belief.test_blocks`, nightly."""
+"""More of `tests.bandits.belief.test_blocks`, nightly."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import signal
 import dask
 import pytest
 from distributed import Client, LocalCluster
-from tests.belief.test_blocks import blocks, client
+from tests.bandits.belief.test_blocks import blocks, client
 from tests.choices import ARMS, build, played
 
 

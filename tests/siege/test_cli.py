@@ -1,13 +1,13 @@
-"""More of `tests.tune.test_cli`, nightly."""
+"""More of `tests.studies.test_cli`, nightly."""
 
 import subprocess
 import sys
 
 import pytest
-from tests.tune.test_cli import NASTY, ORDERS, harmless, noregret, on_a_terminal, records_of, written
+from tests.studies.test_cli import NASTY, ORDERS, harmless, noregret, on_a_terminal, records_of, written
 
 from noregret.cli import main
-from noregret.tune.study.reading import load
+from noregret.studies.study.reading import load
 
 
 @pytest.mark.slow
@@ -97,3 +97,14 @@ def test_text_of_others_is_shown_as_text(tmp_path, failing):
     page = study.with_suffix(".html").read_text()
     assert harmless(page)
     assert r"\x9b31m :smile: \u202e" in page
+
+
+def test_ctrl_c_while_packages_are_imported(tmp_path):
+    (tmp_path / "rich.py").write_text("raise KeyboardInterrupt")
+    (tmp_path / "argparse.py").write_text("raise KeyboardInterrupt")
+    start = "sys.path.insert(0, sys.argv.pop()); sys.exit(start.main())"
+    for before in ("", "import noregret.cli; "):  # what is imported then still lacks rich
+        program = f"import sys, noregret.__main__ as start; {before}{start}"
+        command = [sys.executable, "-c", program, "tune", str(written(tmp_path)), str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        assert (done.returncode, done.stderr) == (130, "\nnoregret: stopped\n")

@@ -1,12 +1,12 @@
-"""More of `tests.experiments.test_cluster`, nightly."""
+"""More of `tests.bandits.lab.test_cluster`, nightly."""
 
 import signal
 
-from tests.experiments.test_cluster import TRIALS, finished, reproduce, scheduler, wait
+from tests.bandits.lab.test_cluster import TRIALS, finished, reproduce, scheduler, wait
 
 from noregret import Trace
-from noregret.experiments.figure import Scale, Setting
-from noregret.experiments.figures import FIGURES
+from noregret.bandits.lab.figure import Scale, Setting
+from noregret.bandits.lab.figures import FIGURES
 
 
 def test_a_worker_killed_half_way_costs_no_trial(scheduler, tmp_path):

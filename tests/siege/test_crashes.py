@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from tests.tune.test_crashes import FORMULA, finish, kill, records_of, suggested_again, written
+from tests.studies.test_crashes import FORMULA, finish, kill, records_of, suggested_again, written
 
 from noregret.cli import main
-from noregret.tune.store.records import arrived
-from noregret.tune.study.reading import load
+from noregret.studies.store.records import arrived
+from noregret.studies.study.reading import load
 
 CLOCK = ["sh", "-c", "date +%N.$0", "{x}", "{y}"]
 """Prints another number each time."""

@@ -1,7 +1,7 @@
-"""Every test of `tests.tune.test_migrating`, on PostgreSQL."""
+"""Every test of `tests.studies.test_migrating`, on PostgreSQL."""
 
 import pytest
-from tests.tune.test_migrating import *
+from tests.studies.test_migrating import *
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ import signal
 import time
 from contextlib import redirect_stdout
 
-from tests.tune import test_numbers
-from tests.tune.test_numbers import past, records_of, written
+from tests.studies import test_numbers
+from tests.studies.test_numbers import past, records_of, written
 
 from noregret.cli import main
-from noregret.tune.store.store import Store
-from noregret.tune.study.exchange import read_rows
-from noregret.tune.study.reading import load
+from noregret.studies.store.store import Store
+from noregret.studies.study.exchange import read_rows
+from noregret.studies.study.reading import load
 
 study = test_numbers.study
 

@@ -3,6 +3,7 @@
 import numpy as np
 import optuna
 import pytest
+from tests.integrations.test_optuna_conditions import branches, check_asked, layers, nested, study_of
 
 from noregret.integrations.optuna import NoRegretSampler
 
@@ -33,3 +34,17 @@ def test_no_search_space_is_too_dynamic(seed):
     study.optimize(objective, n_trials=40)
     assert {"x", "size"} <= study.sampler.best(study).params.keys()
     assert len(study.trials) == 40
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_right_branch_is_found_and_complete(seed):
+    noise = np.random.default_rng(seed)
+    study = study_of(lambda trial: branches(trial) + 0.03 * noise.standard_normal(), 50, seed)
+    best = study.sampler.best(study)
+    assert set(best.params) == {"kind", "y", "z"}
+    assert branches(optuna.trial.FixedTrial(best.params)) < 0.1
+
+
+@pytest.mark.parametrize("objective", [layers, nested])
+def test_suggestions_and_recommendations_are_as_the_objective_asks(objective):
+    check_asked(objective)

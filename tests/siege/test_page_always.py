@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.tune.made import record
-from tests.tune.test_page_always import assert_shown, values
+from tests.studies.made import record
+from tests.studies.test_page_always import assert_shown, values
 
-from noregret.optimizer import Choice, Float, Int, Product
-from noregret.tune.study.results import JsonField, LastNumber, Pattern, WallTime
-from noregret.tune.study.study import Budget, Study
+from noregret.optimizer import Choice, Float, Int, ParameterSpace
+from noregret.studies.study.results import JsonField, LastNumber, Pattern, WallTime
+from noregret.studies.study.study import Budget, Study
 
 NAME = st.from_regex(r"[A-Za-z_]\w{0,8}", fullmatch=True)
 
@@ -60,7 +60,7 @@ def conditional(draw, space):
 def params_of(space, rng):
     if not isinstance(space, dict):
         return space[rng.integers(len(space))]
-    named = Product(space)
+    named = ParameterSpace(space)
     return named.decode(rng.uniform(size=(1, len(named.groups))))[0]
 
 
@@ -84,7 +84,9 @@ def studies(draw):
     result = draw(st.sampled_from([LastNumber(), WallTime(), JsonField("a.<b>"), Pattern("x")]))
     goal = draw(st.sampled_from(["minimize", "maximize"]))
     budget = draw(st.sampled_from([Budget(rounds=50), Budget(seconds=5.0)]))
-    return Study(Path("s.toml"), ("m", "{x}"), space, draw(TEXT), goal, result, budget=budget), records
+    return Study(
+        Path("s.toml"), ("m", "{x}"), space=space, name=draw(TEXT), goal=goal, result=result, budget=budget
+    ), records
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)

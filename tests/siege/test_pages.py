@@ -4,22 +4,29 @@ import re
 import socket
 import struct
 import time
+from datetime import datetime, timedelta
 from html import unescape
+from pathlib import Path
 from threading import Thread
 
+import numpy as np
 import pytest
-from tests.tune import test_pages
-from tests.tune.made import outcome, suggested
-from tests.tune.test_pages import PROBE, ask, probed
+from tests.studies import made, test_pages
+from tests.studies.made import outcome, suggested
+from tests.studies.test_pages import PROBE, ask, probed, study
 
+from noregret.cli import main
 from noregret.optimizer import Float
-from noregret.tune.page import watch
-from noregret.tune.page.watch import CONNECTIONS, server
-from noregret.tune.store.records import arrived
-from noregret.tune.store.store import Store
-from noregret.tune.study.results import WallTime
-from noregret.tune.study.study import Study
-from noregret.tune.work.running import report
+from noregret.studies.learning.findings import Findings
+from noregret.studies.learning.suggest import believed
+from noregret.studies.page import watch
+from noregret.studies.page.page import page as whole_page
+from noregret.studies.page.watch import CONNECTIONS, server
+from noregret.studies.store.records import arrived
+from noregret.studies.store.store import Store
+from noregret.studies.study.results import WallTime
+from noregret.studies.study.study import Study, text
+from noregret.studies.work.running import report
 
 live = test_pages.live
 page = test_pages.page
@@ -97,9 +104,14 @@ const look = setInterval(() => {
   found.dots = map.querySelector(".dot").getAttribute("d").split("h0").length - 1;
   fire(map, "pointermove", 60, 15);
   found.cell = tip.innerText;
-  document.querySelector(".command button").click();
-  setTimeout(() => { found.copied = document.querySelector(".command button").textContent;
-    document.body.dataset.probe = JSON.stringify(found); }, 500);
+  const [button, code] = [".command button", ".command code"].map(name => document.querySelector(name));
+  const writeText = async text => { found.written = text === code.textContent; };  // no other process to wait for
+  Object.defineProperty(navigator, "clipboard", {value: {writeText}});
+  new MutationObserver(() => {
+    found.copied ??= button.textContent;
+    document.body.dataset.probe = JSON.stringify(found);
+  }).observe(button, {childList: true});
+  button.click();
 }, 10);
 </script>
 """
@@ -119,21 +131,25 @@ def test_values_under_the_pointer_zoom_and_the_choice_of_the_map(browser, page, 
     assert found["swapped"] == [found["pair"][1], next(n for n in ("rate", "size", "mode") if n not in found["pair"])]
     assert 20 < found["dots"] < 42
     assert found["cell"].startswith("about ")
+    assert found["written"]
     assert found["copied"] == "Copied"
 
 
 @pytest.mark.slow
 def test_a_script_lists_the_trials_that_the_page_leaves_out(browser, study, tmp_path, monkeypatch):
-    monkeypatch.setattr("noregret.tune.page.page.SHOWN", 5)
+    monkeypatch.setattr("noregret.studies.page.page.SHOWN", 5)
     text = report(study)
     assert "The 5 best and the 5 last of 45 trials are listed. The download has all." in text
-    count = """<script>setTimeout(() => { document.body.dataset.probe = JSON.stringify(
-      [...document.querySelectorAll("#trials tbody tr")].map(row => [...row.cells].map(its => its.textContent)));
-      }, 2000);</script>"""
+    count = """<script>const look = setInterval(() => {
+      if (document.body.dataset.drawn === undefined) return;
+      clearInterval(look);
+      document.body.dataset.probe = JSON.stringify(
+        [...document.querySelectorAll("#trials tbody tr")].map(row => [...row.cells].map(its => its.textContent)));
+      }, 10);</script>"""
     monkeypatch.setattr(test_pages, "PROBE", count)
     rows = probed(browser, tmp_path / "r.html", text, 1200)
-    monkeypatch.setattr("noregret.tune.page.page.SHOWN", 50)
-    monkeypatch.setattr("noregret.tune.page.page._file", lambda name: "")
+    monkeypatch.setattr("noregret.studies.page.page.SHOWN", 50)
+    monkeypatch.setattr("noregret.studies.page.page._file", lambda name: "")
     table = re.search(r'id="trials".*?<tbody>(.*?)</tbody>', report(study))[1]
     listed = [re.findall(r"<td>(.*?)</td>", row) for row in table.split("</tr>")[:-1]]
     assert rows == [[unescape(cell) for cell in row] for row in listed]
@@ -199,18 +215,18 @@ def test_a_browser_that_has_gone_is_no_error(live, capfd):
 
 def test_a_live_page_waits_for_a_study_on_a_server(postgresql, tmp_path):
     storage = postgresql.new_database()
-    study = Study(tmp_path / "s.toml", ("m",), {"x": Float(0, 1)}, storage=storage)
+    study = Study(tmp_path / "s.toml", ("m",), space={"x": Float(0, 1)}, storage=storage)
     with server(study, 0) as found:
         found.watch.findings()
         assert "has no study yet" in found.watch.waiting
-        Store(Study(tmp_path / "s.toml", ("m",), {"x": Float(0, 1)}, name="another", storage=storage)).close()
+        Store(Study(tmp_path / "s.toml", ("m",), space={"x": Float(0, 1)}, name="another", storage=storage)).close()
         assert found.watch.findings().records == []
         assert "has no study 'study' yet: it has 'another'" in found.watch.waiting
 
 
 @pytest.mark.slow
 def test_reports_of_studies_that_have_hardly_begun(tmp_path):
-    study = Study(tmp_path / "s.toml", ("m",), {"x": Float(0, 1)}, storage="sqlite:///s.db", result=WallTime())
+    study = Study(tmp_path / "s.toml", ("m",), space={"x": Float(0, 1)}, storage="sqlite:///s.db", result=WallTime())
     with Store(study) as store:
         assert "Nothing has been measured yet" in report(study)
         for i in range(8):
@@ -220,3 +236,39 @@ def test_reports_of_studies_that_have_hardly_begun(tmp_path):
             found = report(study)
             assert ">1.5 s<" in found
             assert ("too few results for an interval" in found) == (i < 2)
+
+
+def test_the_page_of_21_parameters_and_500_trials_is_at_most_500_kb():
+    rng, start = np.random.default_rng(0), datetime(2026, 1, 1)
+    study = Study(Path("s.toml"), ("m",), space={f"parameter_{i:02d}": Float(0, 1) for i in range(21)})
+    records = []
+    for i in range(500):
+        params = {name: float(rng.uniform()) for name in study.names}
+        value = sum((its - 0.3) ** 2 / (k + 1) for k, its in enumerate(params.values())) + 0.1 * rng.standard_normal()
+        began = start + timedelta(seconds=float(i // 3) + rng.uniform())
+        times = {"started": began, "ended": began + timedelta(seconds=0.9), "holder": {"machine": "m", "pid": i % 3}}
+        records.append(made.record(i, params, "done", float(value), seconds=float(rng.uniform()), **times))
+    text = whole_page(Findings(study, records, believed(study, records)))
+    assert 300_000 < len(text.encode()) <= 500_000
+
+
+def test_two_studies_on_one_page(tmp_path, capsys):
+    for name, better in (("one", 0), ("two", 5)):
+        (tmp_path / f"{name}.toml").write_text(
+            f'name = "{name}"\ncommand = ["echo", "{{x}}"]\n[budget]\nevaluations = 12\n[parameters.x]\n'
+            f"type = 'float'\nlow = {better}\nhigh = {better + 1}\n"
+        )
+        assert main(["tune", str(tmp_path / f"{name}.toml")]) == 0
+    command = ["report", str(tmp_path / "one.toml"), "--against", str(tmp_path / "two.toml")]
+    assert main(command) == 0
+    section = re.search(r'<section id="against">.*?</section>', (tmp_path / "one.html").read_text())[0]
+    assert "<h2>Compared with two</h2>" in section
+    assert re.search(r"the best setting of one is better by [\d.]+ \(\d+%\); clearly so", section)
+    assert section.count('class="lineother"') == section.count('class="line"') == 2  # for wide pages and narrow ones
+    assert main([*command, "--json"]) == 2
+    (tmp_path / "two.toml").write_text(
+        (tmp_path / "two.toml").read_text().replace("[budget]", 'goal = "maximize"\n[budget]', 1)
+    )
+    capsys.readouterr()
+    assert main(command) == 2
+    assert "--against" in capsys.readouterr().err

@@ -1,13 +1,13 @@
-"""More of `tests.tune.test_report`, nightly."""
+"""More of `tests.studies.test_report`, nightly."""
 
 import re
 
 import optuna
 import pytest
-from tests.tune.test_report import downloaded, html_of, with_contexts, written
+from tests.studies.test_report import downloaded, html_of, with_contexts, written
 
 from noregret.integrations.optuna import NoRegretSampler
-from noregret.tune import words
+from noregret.studies import words
 
 
 def test_constraints_of_an_optuna_study(tmp_path):

@@ -10,12 +10,12 @@ from dataclasses import replace
 from threading import Thread
 
 import pytest
-from tests.tune import test_server
-from tests.tune.test_server import done, running_with, suggest, wait_for
+from tests.studies import test_server
+from tests.studies.test_server import done, running_with, suggest, wait_for
 
-from noregret.tune.store.databases import postgresql as server
-from noregret.tune.store.store import Store
-from noregret.tune.study.study import Budget
+from noregret.studies.store.databases import postgresql as server
+from noregret.studies.store.store import Store
+from noregret.studies.study.study import Budget
 
 anywhere = test_server.anywhere
 study = test_server.study

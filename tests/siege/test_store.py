@@ -11,12 +11,12 @@ from threading import Barrier, Thread
 from unittest.mock import Mock
 
 import pytest
-from tests.tune import test_store
-from tests.tune.test_store import done, suggest
+from tests.studies import test_store
+from tests.studies.test_store import done, suggest
 
-from noregret.tune.store.records import arrived
-from noregret.tune.store.store import Store
-from noregret.tune.study.study import Budget, StudyError
+from noregret.studies.store.records import arrived
+from noregret.studies.store.store import Store
+from noregret.studies.study.study import Budget, StudyError
 
 example = test_store.example
 file_study = test_store.file_study

@@ -1,7 +1,7 @@
-"""Every test of `tests.tune.test_store`, on PostgreSQL."""
+"""Every test of `tests.studies.test_store`, on PostgreSQL."""
 
 import pytest
-from tests.tune.test_store import *
+from tests.studies.test_store import *
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from noregret.cli import main
 from noregret.integrations import trackers
 from noregret.integrations.trackers import Tracker
 from noregret.optimizer import Measures, Reading
-from noregret.tune.study.reading import load
-from noregret.tune.study.study import StudyError
+from noregret.studies.study.reading import load
+from noregret.studies.study.study import StudyError
 
 # their packages warn of deprecations in each other
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
@@ -295,7 +295,7 @@ def test_tune_goes_on_without_a_tracker_that_fails(tmp_path, monkeypatch, caplog
 
 
 def test_places_of_a_study_are_beside_its_file(tmp_path, monkeypatch):
-    from noregret.tune.work.tracking import trackers_of
+    from noregret.studies.work.tracking import trackers_of
 
     given = {}
     monkeypatch.setattr(trackers, "mlflow", lambda uri: given.setdefault("mlflow", uri))

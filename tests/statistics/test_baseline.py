@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.optimizer.test_baseline import SQUARE, TODAY, bowl
+from tests.optimizer.test_baseline import SQUARE, TODAY, bowl, played, times_measured
 
 from noregret import Choice, Float, Optimizer
 
@@ -63,3 +63,35 @@ def test_nothing_is_said_to_be_better_where_nothing_is(space):
                 held += gain.best.lower <= 0.0 <= gain.best.upper
     assert said <= 6
     assert held >= looks - 6
+
+
+def test_it_is_hardly_measured_again_without_noise():
+    """That two values agree may be an accident, that those of several settings do is none: see `Evidence.agreement`."""
+    assert times_measured(played(30, noise=0.0)) <= 4
+
+
+def test_of_a_constant_with_noise_nothing_is_said_to_be_better():
+    """Two runs of 12 evaluations; tests/statistics has thirty in three spaces."""
+    for seed in range(2):
+        rng = np.random.default_rng([seed, 3])
+        opt = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, rng=seed, baseline={"x": 0.3, "y": 0.3})
+        for answers in range(1, 13):
+            opt.tell(opt.ask(), float(rng.standard_normal()))
+            assert answers < 3 or opt.gain().lower <= 0
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_nothing_positive_is_said_to_be_more_than_100_percent_lower(seed):
+    """Durations with a noise of 30%, far shorter at best than today: percentages are those of a ratio."""
+    opt, rng = Optimizer(SQUARE, rng=seed, baseline=TODAY), np.random.default_rng(seed)
+    for _ in range(30):
+        trial = opt.ask()
+        opt.tell(trial, duration(trial.params) * math.exp(0.3 * rng.standard_normal()))
+    gain = opt.gain()
+    assert gain.percent.lower <= 100 * (1 - duration(gain.best.params) / duration(TODAY)) <= gain.percent.upper
+    assert gain.percent.lower <= gain.percent.estimate <= gain.percent.upper < 100
+
+
+def duration(params):
+    """44 at TODAY, 1 at best."""
+    return math.exp(4 * abs(params["x"] - 0.2) + 1.2 * params["y"])

@@ -1,8 +1,8 @@
 """Every algorithm on every small problem: it keeps the contract and beats random choice."""
 
 import pytest
-from tests.algorithms import test_conformance
-from tests.algorithms.test_conformance import HORIZON, PROBLEMS, build
+from tests.bandits.algorithms import test_conformance
+from tests.bandits.algorithms.test_conformance import HORIZON, PROBLEMS, build
 
 from noregret.algorithms import NAMES
 from noregret.testing import check_algorithm, check_beats_random

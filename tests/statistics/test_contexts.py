@@ -3,7 +3,10 @@
 import pickle
 
 import numpy as np
+import pytest
 from tests.optimizer.test_contexts import CALM, compared, off, played, some_context
+
+from noregret import Int, Optimizer
 
 
 def test_what_is_recommended_fits_the_context():
@@ -47,3 +50,18 @@ def test_the_gain_is_that_of_a_context(compared):
     assert gain.baseline == opt.predict({"x": 0.5}, far)
     assert gain.best == opt.best(far)
     assert "lower than your settings" in str(gain)
+
+
+def test_a_baseline_with_constraints_drift_and_a_table():
+    rows = [{"cores": c} for c in range(1, 33)]
+    opt = Optimizer(
+        rows, rng=0, context={"hour": Int(0, 23)}, baseline=rows[0], drift=60.0, constraints={"cost": ("<=", 20)}
+    )
+    rng = np.random.default_rng(0)
+    for i in range(60):
+        trial = opt.ask(context={"hour": i % 24})
+        value, cores = abs(trial.params["cores"] - 5 - trial.context["hour"] / 2), trial.params["cores"]
+        opt.tell(trial, value + 0.3 * rng.standard_normal(), constraints={"cost": cores})
+    gain = opt.gain({"hour": 20})
+    assert gain.lower < 14 < gain.upper
+    assert gain.estimate > 7

@@ -1,8 +1,8 @@
-"""More of `tests.decision.test_contexts`, nightly."""
+"""More of `tests.bandits.decision.test_contexts`, nightly."""
 
 import numpy as np
 import pytest
-from tests.decision.test_contexts import PROBLEM, RELATIVES, played
+from tests.bandits.decision.test_contexts import PROBLEM, RELATIVES, played
 
 from noregret import algorithms, problems, run
 

@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the package
 from benchmarks import coverage  # noqa: E402
 
 from noregret import algorithms  # noqa: E402
-from noregret.experiments.summary import fraction_interval  # noqa: E402
+from noregret.bandits.lab.trace import fraction_interval  # noqa: E402
 
 UNPROMISED = {"random", "a_gp_ucb"}
 """Builders without a band that is promised from the first round on."""

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from tests.algorithms.test_domain_shrinking import KERNEL
-from tests.decision.test_elimination import epochs
+from tests.bandits.algorithms.test_domain_shrinking import KERNEL
+from tests.bandits.decision.test_elimination import epochs
 
 from noregret import (
     Constant,

@@ -1,13 +1,13 @@
-"""More of `tests.belief.test_draws`, nightly."""
+"""More of `tests.bandits.belief.test_draws`, nightly."""
 
 import math
 
 import numpy as np
 import pytest
-from tests.belief.test_draws import KERNELS, POINTS, SE, many
+from tests.bandits.belief.test_draws import KERNELS, POINTS, SE, many
 
 from noregret import ExactGP, Matern, Nystrom, SparseGP
-from noregret.belief.numerics.draws import waves
+from noregret.bandits.belief.draws import waves
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)

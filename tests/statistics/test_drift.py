@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.algorithms.test_drift import DRIFT, KERNEL, numbers_in
+from tests.bandits.algorithms.test_drift import DRIFT, KERNEL, numbers_in
 
 from noregret import Policy, algorithms, problems, run
 

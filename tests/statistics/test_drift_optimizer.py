@@ -41,3 +41,14 @@ def test_what_is_believed_is_a_function_of_the_history():
     others = [told, copy.copy(lived), pickle.loads(pickle.dumps(lived))]
     assert [its.best().params["x"] for its in others] == pytest.approx([lived.best().params["x"]] * 3)
     assert [its.ask().params["x"] for its in others] == pytest.approx([lived.ask().params["x"]] * 3)
+
+
+def stays(_):
+    return 0.3
+
+
+def test_on_a_problem_that_stands_still_the_questions_are_the_same():
+    (plain, off), (auto, own) = (played(stays, 70, 0, drift=drift) for drift in (None, "auto"))
+    np.testing.assert_array_equal(own, off)
+    assert auto.best() == plain.best()
+    assert auto.half_life == plain.half_life == math.inf

@@ -1,10 +1,13 @@
 """Elimination over many seeds: the rate of random exploration, and the best arm at any time."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from tests.decision.test_elimination import KERNEL, bumps
+from tests.bandits.decision.test_elimination import KERNEL, bumps
 
 from noregret import (
+    Box,
     ExactGP,
     Matern,
     MaxVarianceDesign,
@@ -44,3 +47,33 @@ def test_best_is_a_good_arm_at_any_time(name):
             assert best.lower <= best.mean <= best.upper
     assert problem.means[policy.best().arm] > 0.9 * problem.means.max()
     assert policy.best().lower <= problem.means[policy.best().arm] <= policy.best().upper
+
+
+@pytest.mark.parametrize("space", [np.linspace(0, 1, 100)[:, None], Box([[0.0, 1.0]])], ids=["arms", "box"])
+@pytest.mark.parametrize("build", [algorithms.bpe, algorithms.reds], ids=["bpe", "reds"])
+@pytest.mark.parametrize("horizon", [30, 271, 400])
+def test_nothing_is_planned_or_asked_for_beyond_the_horizon(space, build, horizon):
+    algorithm, planned = build(KERNEL, horizon=horizon, constants="experiment"), []
+
+    class Counted:
+        def __init__(self, design):
+            self.design = design
+
+        def __call__(self, model, arms, count, rng):
+            planned.append(count)
+            return self.design(model, arms, count, rng)
+
+        def points(self, model, draw, count, rng):
+            planned.append(count)
+            return self.design.points(model, draw, count, rng)
+
+    policy = Policy(replace(algorithm, design=Counted(algorithm.design)), space, rng=0)
+    world, told = np.random.default_rng(1), 0
+    while told < horizon:
+        asked = policy.ask()
+        assert told + len(asked) <= horizon
+        assert sum(planned) < horizon + 10  # each of a few pieces of a box rounds up
+        told += len(asked)
+        policy.tell(asked, world.standard_normal(len(asked)))
+    assert told == horizon
+    assert len(policy.ask()) > 0, "the epoch can be finished"

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from tests.belief import test_exact
-from tests.belief.test_exact import GRID, Direct, assert_knows
+from tests.bandits.belief import test_exact
+from tests.bandits.belief.test_exact import GRID, Direct, assert_knows
 
 from noregret import ExactGP, Matern, SquaredExponential
 

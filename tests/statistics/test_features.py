@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.belief.test_features import RNG, gap, table
+from tests.bandits.belief.test_features import RNG, gap, table
 
 from noregret import (
     Matern,

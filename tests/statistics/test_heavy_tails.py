@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from tests.algorithms import test_heavy_tails
-from tests.algorithms.test_heavy_tails import SE, _facts
+from tests.bandits.algorithms import test_heavy_tails
+from tests.bandits.algorithms.test_heavy_tails import SE, _facts
 
 from noregret import (
     UCB,

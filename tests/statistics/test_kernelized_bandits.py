@@ -1,7 +1,7 @@
-"""More of `tests.algorithms.test_kernelized_bandits`, nightly."""
+"""More of `tests.bandits.algorithms.test_kernelized_bandits`, nightly."""
 
 import pytest
-from tests.algorithms.test_kernelized_bandits import runs_covered
+from tests.bandits.algorithms.test_kernelized_bandits import runs_covered
 
 from noregret import Matern, SquaredExponential, algorithms
 

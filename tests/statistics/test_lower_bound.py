@@ -1,10 +1,10 @@
-"""More of `tests.problems.test_lower_bound`, nightly."""
+"""More of `tests.bandits.problems.test_lower_bound`, nightly."""
 
 import numpy as np
 import pytest
-from tests.problems.test_lower_bound import cells_of, instance
+from tests.bandits.problems.test_lower_bound import cells_of, instance
 
-from noregret.belief.kernels import Kernel, Matern, SquaredExponential
+from noregret.gp.kernels import Kernel, Matern, SquaredExponential
 
 
 @pytest.mark.slow

@@ -207,3 +207,19 @@ def test_of_many_names_more_are_tried_than_repeated():
 @pytest.mark.parametrize("space", SPACES)
 def test_nothing_that_failed_is_asked_for_twice_where_all_else_is_equal(space):
     check_failures_are_left(space, seed=0)
+
+
+def test_answers_in_any_order():
+    """Six workers, observations in random order, one in ten trials lost."""
+    regrets = []
+    for seed in range(2):
+        opt, rng, out = Optimizer(SQUARE, rng=seed), np.random.default_rng(seed), []
+        for _ in range(40):
+            while len(out) < 6:
+                trial = opt.ask()
+                if rng.random() < 0.9:
+                    out.append(trial)
+            trial = out.pop(rng.integers(len(out)))
+            opt.tell(trial, bowl(trial.params) + gaussian(rng))
+        regrets.append(bowl(opt.best().params))
+    assert np.mean(regrets) < 0.02

@@ -1,10 +1,10 @@
-"""More of `tests.problems.test_rewards`, nightly."""
+"""More of `tests.bandits.problems.test_rewards`, nightly."""
 
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.integrate import quad
-from tests.problems.test_rewards import MEANS
+from tests.bandits.problems.test_rewards import MEANS
 
 from noregret.problems import Gaussian, Payoff, StudentT
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.algorithms.test_sketching import KERNEL, RIDGE, world
+from tests.bandits.algorithms.test_sketching import KERNEL, RIDGE, world
 
 import noregret
 from noregret import (
@@ -16,14 +16,8 @@ from noregret import (
     SparseGP,
     SquaredExponential,
 )
-from noregret.algorithms.sketching import (
-    accuracy,
-    bbkb,
-    bkb,
-    mini_bkb,
-    mini_gp_ucb,
-)
-from noregret.algorithms.tighter_widths import AYWidth
+from noregret.bandits.algorithms.sketching import accuracy, bbkb, bkb, mini_bkb, mini_gp_ucb
+from noregret.bandits.algorithms.tighter_widths import AYWidth
 
 
 @pytest.mark.parametrize("coins", ["fresh", "kept"])

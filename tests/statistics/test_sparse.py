@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from tests.belief import test_sparse
-from tests.belief.test_sparse import EXACT, GRID, direct, told
+from tests.bandits.belief import test_sparse
+from tests.bandits.belief.test_sparse import EXACT, GRID, direct, told
 
 from noregret import (
     ExactGP,

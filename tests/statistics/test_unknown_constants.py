@@ -1,12 +1,13 @@
 """Regret with wrong constants or spikes, against GP-UCB."""
 
 import numpy as np
-from tests.algorithms.test_unknown_constants import ARMS, hill
+import pytest
+from tests.bandits.algorithms.test_unknown_constants import ARMS, hill
 
-from noregret import Policy, SquaredExponential, run
+from noregret import Matern, Policy, SquaredExponential, run
 from noregret.algorithms import a_gp_ucb, ay_ucb, lb_gp_ucb, rcgp_ucb
+from noregret.bandits.problems.problem import rkhs_norm
 from noregret.problems import Gaussian, Problem
-from noregret.problems.problem import rkhs_norm
 
 
 def hill_in_a_valley(seed, lengthscale=0.03):
@@ -56,3 +57,15 @@ def test_spikes_cost_it_far_less_than_gp_ucb():
                 total += float(1 - problem.means[arm].mean())
             regret[builder] += total
     assert regret[rcgp_ucb] < 0.5 * regret[ay_ucb]
+
+
+@pytest.mark.parametrize("kernel", [SquaredExponential(10.0), SquaredExponential(0.1), Matern(2.5, 0.1)])
+@pytest.mark.parametrize("builder", [a_gp_ucb, lb_gp_ucb])
+def test_arms_with_many_columns_can_be_played(builder, kernel):
+    """l^-d, (ln t)^(d + 1) and g(t)^d overflow, and rungs take turns."""
+    arms, world = np.random.default_rng(0).standard_normal((6, 300)), np.random.default_rng(1)
+    policy = Policy(builder(kernel, **({"start": 1.01} if builder is lb_gp_ucb else {})), arms, rng=0)
+    for _ in range(8):
+        arm = policy.ask()
+        policy.tell(arm, arms[arm, 0] + 0.1 * world.standard_normal(1))
+    assert np.isfinite([policy.best().lower, policy.best().upper]).all()

@@ -53,10 +53,7 @@ ConfigStore.instance().store(
 class NoRegretSweeper(Sweeper):  # type: ignore[misc]
     """Sweeper whose jobs are the trials of `noregret.minimize` or `maximize`. The app returns the value.
 
-    Parameters
-    ----------
-    goal, evaluations, workers, seed, confirm, stop, params
-        See `NoRegretSweeperConf`.
+    Its arguments are described in `NoRegretSweeperConf`.
     """
 
     hydra_context: HydraContext
@@ -87,7 +84,7 @@ class NoRegretSweeper(Sweeper):  # type: ignore[misc]
     def sweep(self, arguments: list[str]) -> dict[str, Any]:
         """Run the jobs, log the recommended setting, save it in the folder of the sweep, and return it."""
         from noregret.optimizer import checked_goal
-        from noregret.tune.function import maximize, minimize
+        from noregret.studies.function import maximize, minimize
 
         given = [f"{name!s}={value}" for name, value in self.params.items()] + arguments
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)

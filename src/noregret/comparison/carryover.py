@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import ndtr
 
-from noregret.belief.posterior import Floats, Ints
+from noregret.gp import functions as sp
+from noregret.gp.posterior import Floats, Ints
 
-LEVEL = 0.01
+FALSE_WARNINGS = 0.01
 """Probability of a warning where no option changes the run after it: a single test when the comparison ends."""
 
 
@@ -38,6 +38,6 @@ def carry_over(values: Floats, first: Ints) -> float | None:
         variance += one * (count - one) * float(ranks.var(ddof=1)) / count / (count + 1) ** 2
         effects.append(float(np.median(ranked[after]) - np.median(ranked[~after])))
         sizes.append(count)
-    if not variance or 2 * float(ndtr(-abs(total) / math.sqrt(variance))) > LEVEL:
+    if not variance or 2 * float(sp.ndtr(-abs(total) / math.sqrt(variance))) > FALSE_WARNINGS:
         return None
     return float(np.average(effects, weights=sizes))

@@ -17,11 +17,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from noregret.belief.posterior import Floats
 from noregret.comparison.carryover import carry_over
 from noregret.comparison.sequences import bounded_sequence, catoni_sequence, log_stake, median_sequence
-from noregret.decision.playing import seed_sequence
 from noregret.formatting import as_precise_as
+from noregret.gp.posterior import Floats
+from noregret.gp.seeds import seed_sequence
 from noregret.optimizer import Goal, checked_confidence, checked_goal, checked_tolerance, checked_value
 
 Verdict = Literal["better", "worse", "equal", "undecided"]
@@ -29,7 +29,7 @@ Verdict = Literal["better", "worse", "equal", "undecided"]
 EVALUATIONS = 400
 """Most runs of `versus` if neither ``seconds`` nor ``evaluations`` is given."""
 
-FAILURES = 5
+FAILURES_OF_BROKEN = 5
 """An option is `Comparison.broken` if it has failed this often and never succeeded."""
 
 MISSING = math.nan
@@ -266,7 +266,7 @@ class Comparison:
     def broken(self) -> tuple[int, ...]:
         """Options that have failed five times and never succeeded. `versus` stops; of more than two, they drop out."""
         counts = enumerate(zip(self.failures, self.runs, strict=True))
-        return tuple(option for option, (failures, runs) in counts if failures == runs >= FAILURES)
+        return tuple(option for option, (failures, runs) in counts if failures == runs >= FAILURES_OF_BROKEN)
 
     @property
     def intervals(self) -> list[Change]:
@@ -362,21 +362,21 @@ class Comparison:
     @property
     def warnings(self) -> list[str]:
         """Sentences about the evidence that a reader must know: ties, ticks of the clock, carry-over."""
-        found, pairs = [], [(option, 0) for option in self._remaining if option]
+        sentences, pairs = [], [(option, 0) for option in self._remaining if option]
         if self.pairs and any(self._pair(*pair).is_tied for pair in pairs):
-            found.append(
+            sentences.append(
                 "Most pairs are tied, so the median says little: give the bounds of the values (--bounds) to compare "
                 "their means, or measure with a finer clock"
             )
         elif self.within is not None and any(self._tick(*pair) > self.margin() for pair in pairs):
-            found.append(f"The clock is too coarse for a margin of {self.within}: measure longer runs")
+            sentences.append(f"The clock is too coarse for a margin of {self.within}: measure longer runs")
         if (effect := self._carry_over()) is not None:
             size = f"{100 * abs(_expm1(effect)):.2g}%" if self.is_relative else f"{abs(effect):.2g}"
-            found.append(
+            sentences.append(
                 f"A run after B is {size} {'lower' if effect < 0 else 'higher'} than a run after A, so the change is "
                 "biased: undo before each run what the last one left behind (--prepare)"
             )
-        return found
+        return sentences
 
     def change(self, option: int, against: int = 0) -> Change:
         """Change of an option against another, with the interval that holds at every stopping time."""

@@ -43,11 +43,10 @@ import math
 from functools import cache
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import betainc, betaln
 
-from noregret.belief.catoni import influence
-from noregret.belief.posterior import Floats
+from noregret.gp import functions as sp
+from noregret.gp.influence import influence
+from noregret.gp.posterior import Floats
 
 WEIGHT = 0.5
 """The a of the Beta(a, a) weight: 1/2 is that of Krichevsky and Trofimov (1981)."""
@@ -63,10 +62,10 @@ def log_stake(wins: int, losses: int) -> float:
     28.78
     """
     w, l = wins + WEIGHT, losses + WEIGHT  # noqa: E741
-    side = float(betainc(l, w, 0.5))  # P(Beta(w, l) > 1/2)
+    side = float(sp.betainc(l, w, 0.5))  # P(Beta(w, l) > 1/2)
     if side <= 0:
         return -math.inf
-    return float((wins + losses + 1) * math.log(2) + betaln(w, l) - betaln(WEIGHT, WEIGHT) + math.log(side))
+    return float((wins + losses + 1) * math.log(2) + sp.betaln(w, l) - sp.betaln(WEIGHT, WEIGHT) + math.log(side))
 
 
 @cache
@@ -138,7 +137,7 @@ def _least_mean(shares: Floats, target: float) -> float:
         return float(np.logaddexp.reduce(stakes) - math.log(len(BETS)) - target)
 
     nearest, mean = 1e-9, float(shares.mean())
-    return float(brentq(excess, nearest, mean)) if mean > nearest and excess(nearest) > 0 else 0.0
+    return float(sp.brentq(excess, nearest, mean)) if mean > nearest and excess(nearest) > 0 else 0.0
 
 
 def catoni_sequence(
@@ -186,6 +185,6 @@ def catoni_sequence(
         reach, middle = spread, float(np.median(values))
         while total(middle - reach) < level or total(middle + reach) > level:
             reach *= 2
-        return float(brentq(lambda mean: total(mean) - level, middle - reach, middle + reach))
+        return float(sp.brentq(lambda mean: total(mean) - level, middle - reach, middle + reach))
 
     return root(0.0), root(most), root(-most)

@@ -34,7 +34,7 @@ FAILED = (api.TrialStatus.FAILED, api.TrialStatus.METRICSUNAVAILABLE)
 
 
 @dataclass(frozen=True)
-class Column:
+class ExperimentParameter:
     """A parameter of an experiment: as the Optimizer has it, and how its values are read and written as text."""
 
     parameter: Float | Int | Choice
@@ -78,7 +78,7 @@ def suggestions(request: Any) -> list[dict[str, str]]:
     return [{name: columns[name].write(value) for name, value in trial.params.items()} for trial in asked]
 
 
-def _optimizer(spec: Any, columns: dict[str, Column]) -> Optimizer:
+def _optimizer(spec: Any, columns: dict[str, ExperimentParameter]) -> Optimizer:
     """Optimizer for an experiment, without observations."""
     if spec.objective.type not in GOALS:
         raise ValueError("the type of the objective must be minimize or maximize")
@@ -92,7 +92,7 @@ def _optimizer(spec: Any, columns: dict[str, Column]) -> Optimizer:
     return Optimizer(space, goal=GOALS[spec.objective.type], rng=int(seed))
 
 
-def _take_in(optimizer: Optimizer, columns: dict[str, Column], trial: Any, metric: str) -> None:
+def _take_in(optimizer: Optimizer, columns: dict[str, ExperimentParameter], trial: Any, metric: str) -> None:
     """Tell an optimizer the outcome of a trial, or that it is pending."""
     texts = {its.name: its.value for its in trial.spec.parameter_assignments.assignments}
     params = {name: column.read(texts[name]) for name, column in columns.items()}
@@ -114,7 +114,7 @@ def _value(observation: Any, metric: str) -> float:
         return math.nan
 
 
-def _columns(spec: Any) -> dict[str, Column]:
+def _columns(spec: Any) -> dict[str, ExperimentParameter]:
     """The parameters of an experiment by name."""
     columns = {}
     for parameter in spec.parameter_specs.parameters:
@@ -126,11 +126,14 @@ def _columns(spec: Any) -> dict[str, Column]:
     return columns
 
 
-def _column(kind: int, space: Any) -> Column:
+def _column(kind: int, space: Any) -> ExperimentParameter:
     if kind == api.CATEGORICAL:
-        return Column(Choice(list(space.list)), str)
+        return ExperimentParameter(Choice(list(space.list)), str)
     if kind == api.DISCRETE:
-        return _ordered(sorted(space.list, key=float))
+        # an Int of places: neighbours are alike, and suggestions are written as given
+        texts = sorted(space.list, key=float)
+        places = {float(text): place for place, text in enumerate(texts)}
+        return ExperimentParameter(Int(0, len(texts) - 1), lambda text: places[float(text)], lambda place: texts[place])
     if kind not in (api.INT, api.DOUBLE):
         raise ValueError("must be int, double, discrete or categorical")
     low, high, is_log = Decimal(space.min), Decimal(space.max), space.distribution in LOG_SCALES
@@ -139,14 +142,10 @@ def _column(kind: int, space: Any) -> Column:
         high = low + (high - low) // step * step  # Katib leaves out values beyond the last step
     if kind == api.INT:
         whole = None if step in (None, 1) else int(step)
-        return Column(Int(int(low), int(high), log=is_log, step=whole), int)
-    return Column(Float(float(low), float(high), log=is_log, step=None if step is None else float(step)), float, repr)
-
-
-def _ordered(texts: Sequence[str]) -> Column:
-    """List of numbers as an Int of their places: neighbours are alike, and suggestions are written as given."""
-    places = {float(text): place for place, text in enumerate(texts)}
-    return Column(Int(0, len(texts) - 1), lambda text: places[float(text)], lambda place: texts[place])
+        return ExperimentParameter(Int(int(low), int(high), log=is_log, step=whole), int)
+    return ExperimentParameter(
+        Float(float(low), float(high), log=is_log, step=None if step is None else float(step)), float, repr
+    )
 
 
 class _Health(grpc.GenericRpcHandler):  # type: ignore[misc]

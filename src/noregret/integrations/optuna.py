@@ -31,9 +31,9 @@ from optuna.study import Study, StudyDirection
 from optuna.study._constrained_optimization import _CONSTRAINTS_KEY
 from optuna.trial import FrozenTrial, TrialState
 
-from noregret.belief.posterior import HUGE
+from noregret.gp.posterior import HUGE
 from noregret.integrations.distributions import Parameter
-from noregret.integrations.structure import Column, Columns, Structure, params_of, too_many
+from noregret.integrations.structure import Columns, ConditionalParameter, Structure, params_of, too_many
 from noregret.optimizer import (
     MOST_OPTIONS,
     VALUE,
@@ -48,7 +48,7 @@ from noregret.optimizer import (
     Replay,
     Trial,
     axis_of,
-    is_hopeless,
+    is_to_stop,
 )
 
 RECENT = 100
@@ -82,7 +82,7 @@ class NoRegretSampler(BaseSampler):
         self._given_seed, self._constraints_func = seed, constraints_func
         self._seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
         self._random = RandomSampler(seed=seed)
-        self._structure, self._steps = Structure(), Steps()
+        self._structure, self._steps = Structure(), ReportSteps()
         self._learner: _Learner | None = None
         self._warned: set[str] = set()  # parameters
 
@@ -108,7 +108,7 @@ class NoRegretSampler(BaseSampler):
             return {}
         columns = _free(self._columns(study))
         if {column.name for column in columns.values()} != search_space.keys():  # the caller has a space of its own
-            columns = {name: Column(name, distribution) for name, distribution in search_space.items()}
+            columns = {name: ConditionalParameter(name, distribution) for name, distribution in search_space.items()}
         optimizer = self._informed(study, columns, but=trial.number)
         params = optimizer.ask(1 + _asking(study, trial))[-1].params  # after those that ask at the same time
         return _theirs(columns, params)
@@ -208,7 +208,7 @@ class NoRegretPruner(BasePruner):
     """
 
     def __init__(self) -> None:
-        self._structure, self._steps = Structure(), Steps()
+        self._structure, self._steps = Structure(), ReportSteps()
         self._learner: _Learner | None = None
         self._judged: dict[int, tuple[int, bool]] = {}
         """Number of rungs that each running trial had reached when it was judged, and the verdict."""
@@ -223,10 +223,10 @@ class NoRegretPruner(BasePruner):
             return False
         rung, known = levels.fidelity.rung(levels.reached(reports[-1][0])), self._judged.get(trial.number)
         if known is None or known[0] < rung:
-            known = self._judged[trial.number] = rung, self._is_hopeless(study, trial, trials, levels)
+            known = self._judged[trial.number] = rung, self._is_to_stop(study, trial, trials, levels)
         return known[1]
 
-    def _is_hopeless(self, study: Study, trial: FrozenTrial, trials: Sequence[FrozenTrial], levels: Levels) -> bool:
+    def _is_to_stop(self, study: Study, trial: FrozenTrial, trials: Sequence[FrozenTrial], levels: Levels) -> bool:
         columns = self._structure(trials)
         columns = _free(columns) or columns
         params = params_of(columns, trial)
@@ -237,7 +237,7 @@ class NoRegretPruner(BasePruner):
             self._learner = _Learner(*about, 0)
         reports = [Reading(value, step=levels.reached(step)[levels.name]) for step, value in _reports(trial)]
         mine = Trial(trial.number, params, fidelity=levels.fidelity.highest)
-        return is_hopeless(self._learner(trials), mine, reports)
+        return is_to_stop(self._learner(trials), mine, reports)
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ class Levels:
         return self.reached(max(trial.intermediate_values))
 
 
-class Steps:
+class ReportSteps:
     """First and last step of the reports of a study's finished trials; each trial is read once."""
 
     def __init__(self) -> None:

@@ -39,8 +39,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import process_routing
 
-from noregret.belief.posterior import Floats
-from noregret.decision.playing import seed_sequence
+from noregret.gp.posterior import Floats
+from noregret.gp.seeds import seed_sequence
 from noregret.optimizer import Optimizer, Trial
 
 FIRST_FOLDS = 0.4
@@ -49,10 +49,10 @@ FIRST_FOLDS = 0.4
 HOPELESS = 3.0
 """Standard errors by which a setting is below the incumbent, on the folds that both have, if it is given up."""
 
-FEWEST = 3
+FEWEST_FULL_SETTINGS = 3
 """Settings with all folds that the noise of a fold is estimated from, before any is given up."""
 
-FAILURES = 3
+FAILED_SETTINGS = 3
 """Settings that fail on every fold, at the start, until the search stops with the error of the last one."""
 
 LEAST_BATCHES = 10
@@ -199,9 +199,9 @@ class NoRegretSearchCV(BaseSearchCV):  # type: ignore[misc]
                 break
             rows = [scores.add(trial.params) for trial in trials]
             for folds in (range(first), range(first, scores.folds)):
-                cells = [(row, fold) for row in rows if not scores.is_hopeless(row) for fold in folds]
+                cells = [(row, fold) for row in rows if not scores.is_given_up(row) for fold in folds]
                 scores.take(cells, evaluate([(scores.params[row], fold) for row, fold in cells]))
-            if not scores.metrics and len(scores.params) >= min(FAILURES, evaluations):
+            if not scores.metrics and len(scores.params) >= min(FAILED_SETTINGS, evaluations):
                 raise scores.errors[-1]
             for trial, row in zip(trials, rows, strict=True):
                 _tell(optimizer, trial, scores.observation(row))
@@ -339,11 +339,7 @@ def _tell(optimizer: Optimizer, trial: Trial | Any, observation: tuple[float, fl
 class _Scores:
     """Scores of the settings so far, a row each.
 
-    Parameters
-    ----------
-    folds : int
-    refit : bool, str or callable
-        The name of the metric to maximise, if there are several.
+    ``refit`` is the name of the metric to maximise, if there are several.
     """
 
     def __init__(self, folds: int, refit: Any) -> None:
@@ -405,13 +401,13 @@ class _Scores:
         freedom = max((self.folds - 1) * (len(full) - 1) / max(len(full), 1), 1.0)
         return math.sqrt(float(np.median((residuals**2).sum(axis=1))) / freedom) if len(full) else math.inf
 
-    def is_hopeless(self, row: int) -> bool:
+    def is_given_up(self, row: int) -> bool:
         """Return True if a setting has failed, or is far worse than the best one on the folds that it has."""
         ran = self.ran[row]
         if not np.isfinite(self.values[row, ran]).all():
             return True
         full = self.values[self.complete]
-        if len(full) < FEWEST or not ran.any():
+        if len(full) < FEWEST_FULL_SETTINGS or not ran.any():
             return False
         incumbent = full[full.mean(axis=1).argmax()]
         behind = incumbent[ran] - self.values[row, ran]

@@ -32,7 +32,7 @@ Profile = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Column:
+class ConditionalParameter:
     """A parameter with one range, and the values of other columns, by their label, with which it is present."""
 
     name: str
@@ -57,7 +57,7 @@ class Column:
         return all(label in ours and ours[label] in its for label, its in self.when.items())
 
 
-Columns = dict[str, Column]
+Columns = dict[str, ConditionalParameter]
 """Columns of a structure by their label, each after those of its condition."""
 
 
@@ -121,7 +121,7 @@ class Structure:
     def _columns(self) -> Columns:
         """All columns there are, without conditions."""
         return {
-            _label(name, number): Column(name, its)
+            _label(name, number): ConditionalParameter(name, its)
             for name, ranges in sorted(self._ranges.items())
             for number, its in enumerate(ranges)
         }
@@ -176,7 +176,9 @@ def condition(label: str, above: Columns, profiles: Sequence[Profile]) -> When |
     return when
 
 
-def _allowed(label: str, column: Column, present: Sequence[Profile], absent: Sequence[Profile]) -> tuple[Any, ...]:
+def _allowed(
+    label: str, column: ConditionalParameter, present: Sequence[Profile], absent: Sequence[Profile]
+) -> tuple[Any, ...]:
     """Values of a column with which another one was present, or that are nearer to those than to the others."""
     with_it = {profile[label] for profile in present}
     without = {profile[label] for profile in absent if label in profile} - with_it

@@ -19,7 +19,7 @@ from time import time
 from typing import Any, Literal, Protocol, Self
 
 from noregret.extra import extra
-from noregret.optimizer import VALUE, Estimate, Measures, Optimizer, Product, Table, Trial
+from noregret.optimizer import VALUE, CandidateTable, Estimate, Measures, Optimizer, ParameterSpace, Trial
 
 LOG = logging.getLogger("noregret")
 FINISH_SECONDS = 60.0
@@ -169,10 +169,10 @@ def described(optimizer: Optimizer) -> dict[str, Any]:
     """Goal, parameters, baseline and constraints of an optimizer, as text by name."""
     space, bounds = optimizer.space, optimizer.constraints.items()
     goals = {f"goal.{name}": goal for name, goal in (optimizer.goals or {}).items()} or {"goal": optimizer.goal}
-    if isinstance(space, Product):
+    if isinstance(space, ParameterSpace):
         parameters = {f"space.{name}": repr(parameter) for name, parameter in space.parameters.items()}
     else:
-        assert isinstance(space, Table)
+        assert isinstance(space, CandidateTable)
         parameters = {"space": f"{len(space.rows)} candidates"}
     baseline = {} if optimizer.baseline is None else _named(optimizer.baseline)
     return {

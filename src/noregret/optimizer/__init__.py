@@ -10,6 +10,7 @@ measures come at once; the other names of `noregret.optimizer.names` when the fi
 `answers`         says: estimate, gain, certificate (intervals, gap, stopping rule) and importance
 `config`          `OptimizerConfig`: all steps, each of them replaceable
 `trial`           `Trial` and `Reading`: the one form of a measurement, and its JSON
+`problem`         `ProblemDescription`: what is to be found, in one description for all doors
 `measures`        what a problem says of the names of readings
 `rows`            trials as rows of a table, and back
 `log`             all trials of an optimizer, and their history
@@ -23,12 +24,19 @@ measures come at once; the other names of `noregret.optimizer.names` when the fi
 
 from typing import TYPE_CHECKING, Any
 
+from noregret.optimizer.checking import (
+    Check,
+    StopRule,
+    checked_confidence,
+    checked_safe_level,
+    checked_tolerance,
+    without_name,
+)
 from noregret.optimizer.measures import (
-    LARGEST,
+    LARGEST_VALUE,
     BadReading,
     Constraint,
     Goal,
-    Measure,
     Measures,
     checked_bound,
     checked_constraints,
@@ -38,21 +46,31 @@ from noregret.optimizer.measures import (
     checked_possible,
     checked_value,
 )
+from noregret.optimizer.problem import (
+    BadOption,
+    Options,
+    ProblemDescription,
+    check_names,
+    problem_of,
+    takes_options,
+)
+from noregret.optimizer.space.contexts import Fidelity, checked_fidelity
 from noregret.optimizer.space.parameters import (
     EXACT,
     MOST_OPTIONS,
     Choice,
     Float,
     Int,
-    Parameter,
     axis_of,
     checked_when,
     identity,
     is_same_setting,
 )
+from noregret.optimizer.space.space import ParameterSpace
 from noregret.optimizer.space.space import in_words as condition_in_words
 from noregret.optimizer.trial import (
     COST,
+    OUTLYING,
     VALUE,
     Bound,
     Measurement,
@@ -87,32 +105,43 @@ else:
 __all__ = [
     "COST",
     "EXACT",
-    "LARGEST",
+    "LARGEST_VALUE",
     "MOST_OPTIONS",
+    "OUTLYING",
     "VALUE",
+    "BadOption",
     "BadReading",
     "Bound",
+    "Check",
     "Choice",
     "Constraint",
+    "Fidelity",
     "Float",
     "Goal",
     "Int",
-    "Measure",
     "Measurement",
     "Measures",
     "Observation",
-    "Parameter",
+    "Options",
+    "ParameterSpace",
+    "ProblemDescription",
     "Reading",
     "Readings",
     "State",
+    "StopRule",
     "Trial",
     "axis_of",
+    "check_names",
     "checked_bound",
+    "checked_confidence",
     "checked_constraints",
     "checked_cost",
+    "checked_fidelity",
     "checked_goal",
     "checked_noise",
     "checked_possible",
+    "checked_safe_level",
+    "checked_tolerance",
     "checked_value",
     "checked_when",
     "condition_in_words",
@@ -125,5 +154,8 @@ __all__ = [
     "load",
     "load_readings",
     "middle",
+    "problem_of",
+    "takes_options",
     "withdrawn",
+    "without_name",
 ]

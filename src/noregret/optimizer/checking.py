@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, cast, get_args
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar, cast, get_args
 
 from noregret.optimizer.measures import Constraints
+from noregret.optimizer.space.parameters import finite
 from noregret.optimizer.space.space import Space
 
+T = TypeVar("T")
 StopRule = Literal["model", "certificate"]
 
 UNKNOWN = float("nan")
 """Stands for an unknown noise, and for the value of a failure."""
 
-APART = {"fidelity": ("drift", "goals", "safe"), "safe": ("goals",)}
+INCOMPATIBLE = {"fidelity": ("drift", "goals", "safe"), "safe": ("goals",)}
 """Arguments of an Optimizer that do not go together yet."""
 
 
 def check_apart(**given: Any) -> None:
     """Raise ValueError if two of drift, fidelity, goals and safe are given that do not go together."""
-    for name, others in APART.items():
+    for name, others in INCOMPATIBLE.items():
         clash = next((other for other in others if given[name] and given[other]), None)
         if clash:
             raise ValueError(f"there may be {name} or {clash}, not both: drop one of the two")
@@ -56,6 +59,61 @@ def _number(given: Any, but: type = bool) -> float:
         return math.nan if isinstance(given, bool | but) else float(given)
     except (TypeError, ValueError, OverflowError):
         return math.nan
+
+
+LONGEST_HALF_LIFE = 10_000.0
+"""Longest half-life that can be given, in answers: nothing as old as that is kept."""
+
+Drift = float | Literal["auto"] | None
+"""A half-life in answers, "auto" if it is to be found, None if f stays."""
+
+
+def checked_drift(drift: Any) -> Drift:
+    """None, "auto" or a half-life in answers; ValueError if it is none of these."""
+    if drift is None:
+        return None
+    if isinstance(drift, str) and drift == "auto":
+        return "auto"
+    if finite(drift) and 1 <= drift <= LONGEST_HALF_LIFE:
+        return float(drift)
+    raise ValueError(
+        "drift must be 'auto' or a half-life, which must be a number of evaluations "
+        f"from 1 to {LONGEST_HALF_LIFE:g}, got {drift!r}: leave it out if nothing changes, or let 'auto' find out"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Check(Generic[T]):
+    """Part of an annotated type: the check of a given value, and the JSON Schema of what may be given.
+
+    Plain functions and dicts, so that a description needs no further package. pydantic carries them out.
+    """
+
+    check: Callable[[Any], T]
+    """Returns the value as it is used; ValueError if it is bad."""
+    schema: Mapping[str, Any] | None = None
+    """By default that of the type."""
+
+    def __get_pydantic_core_schema__(self, kind: Any, handler: Any) -> Any:
+        from pydantic import PlainValidator
+
+        given = kind if self.schema is None else Any
+        return PlainValidator(self.check, json_schema_input_type=given).__get_pydantic_core_schema__(kind, handler)
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
+        return handler(schema) if self.schema is None else dict(self.schema)
+
+
+def without_name(name: str, check: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Return a check of an argument, whose errors begin with its name, as one of values that are named elsewhere."""
+
+    def checked(value: Any) -> T:
+        try:
+            return check(value)
+        except ValueError as error:
+            raise ValueError(str(error).removeprefix(f"{name} ")) from None
+
+    return checked
 
 
 Safe = float | dict[str, float]

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from noregret.belief.posterior import convert_numbers
+from noregret.gp.posterior import convert_numbers
+from noregret.optimizer.model.evidence import CAUTION, LEVEL
 from noregret.optimizer.model.hypotheses import ModelConfig
-from noregret.optimizer.questions.explore import Explore
+from noregret.optimizer.questions.explore import AroundSurprise, Explore
 from noregret.optimizer.questions.looks import CheapLooks
 from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBaseline
 from noregret.optimizer.questions.state import Question
@@ -17,16 +18,16 @@ from noregret.optimizer.questions.state import Question
 
 @dataclass(frozen=True)
 class SimultaneousWidth:
-    """sqrt(2 ln(d / delta)), d the effective dimension: d Gaussians all lie so near, with probability 1 - delta.
+    """sqrt(2 ln(d / (1 - level))), d the effective dimension: d Gaussians all lie so near, with this probability.
 
     What looks best is the luckiest of about d guesses, so its interval must hold for all of them. Heuristic: the
     posterior is taken at its word, and the guesses for independent.
     """
 
-    delta: float = 0.05
+    level: float = LEVEL
 
     def __call__(self, posterior: Any) -> float:
-        return math.sqrt(2 * math.log(max(posterior.effective_dimension, 1.0) / self.delta))
+        return math.sqrt(2 * math.log(max(posterior.effective_dimension, 1.0) / (1 - self.level)))
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,10 @@ class OptimizerConfig(ModelConfig):
     """
 
     explore: Explore = field(default_factory=Explore)
-    questions: tuple[Question, ...] = (Recheck(), RemeasureBaseline(), Improve())
-    caution: float = 2.0
+    questions: tuple[Question, ...] = (Recheck(), RemeasureBaseline(), AroundSurprise(), Improve())
+    caution: float = CAUTION
     as_good: float = 0.0
+    """None by default; 0.25 where the recommendation is measured, see decision 0199."""
     interval: Callable[[Any], float] = field(default_factory=SimultaneousWidth)
     looks: CheapLooks = field(default_factory=CheapLooks)
 

@@ -16,10 +16,11 @@ from uuid import uuid4
 
 from noregret.optimizer.measures import Measures, clipped
 from noregret.optimizer.model.history import Answer, History, Signed, copied
-from noregret.optimizer.space.contexts import Contexts, Setting
+from noregret.optimizer.space.contexts import Contexts, SettingInContext
 from noregret.optimizer.trial import Observation, Reading, Readings, Trial, dump, load, middle
 
 SIDES: dict[Any, int] = {"at_least": 1, "at_most": -1, None: 0}
+"""Sign of what a bound says of the value, 0 for a value."""
 NOWHERE: dict[str, Any] = {"params": None, "context": None, "fidelity": None}
 """Parts that the details of a trial do not hold: the history does."""
 
@@ -33,34 +34,29 @@ class Kept(NamedTuple):
 
     where: int
     trial: Trial
-    lost_at: int = 0
+    lost_at: int
 
 
-class Run(NamedTuple):
+class ReportProgress(NamedTuple):
     """State of a trial that reports intermediate values."""
 
     reached: dict[str, Any]
     """Highest fidelity that was reported."""
     kept: int
     """Rungs reached by the report that was kept last."""
-    judged: int = 0
+    judged: int
     """Rungs reached when it was last judged whether to stop."""
-    is_stopped: bool = False
+    is_stopped: bool
 
 
 class Log:
     """All trials by their number, those that were measured in the past included.
 
     A pending trial counts as lost when ``PATIENCE`` times as many answers came since as trials were pending with it.
-
-    Parameters
-    ----------
-    contexts : Contexts
-    measures : Measures
-    baseline : params, optional
     """
 
     PATIENCE = 10
+    """By taste."""
 
     def __init__(self, contexts: Contexts, measures: Measures, baseline: Any = None) -> None:
         self._contexts, self._measures = contexts, measures
@@ -69,7 +65,7 @@ class Log:
         self._next = 0
         self._unanswered: dict[int, None] = {}  # trials without an answer, oldest first
         self._answers = array("q")  # the trial of each answer
-        self.runs: dict[int, Run] = {}  # trials without an answer that have reported
+        self.runs: dict[int, ReportProgress] = {}  # trials without an answer that have reported
         self._reports = 0  # answers that are reports
 
     def copy(self) -> Log:
@@ -78,7 +74,7 @@ class Log:
         twin.history = self.history.copy()
         return twin
 
-    def split(self, where: int) -> Setting:
+    def split(self, where: int) -> SettingInContext:
         """The params of a point, their context and fidelity, as copies that may be changed."""
         return self._contexts.without_context(self.history.params[where])
 
@@ -153,7 +149,7 @@ class Log:
         """
         number, kept = trial.number, self._kept.get(trial.number)
         was_sent = kept is not None and kept.trial.token != ""
-        known = Kept(where, Trial(number, None)) if kept is None else kept
+        known = Kept(where, Trial(number, None), lost_at=0) if kept is None else kept
         seconds, ended = trial.seconds, trial.ended
         if was_sent:
             self._unanswered.pop(number, None)
@@ -175,7 +171,7 @@ class Log:
             self._answers.append(number)
             self.history.add(answer)
 
-    def report(self, number: int, run: Run, where: int | None, readings: Readings) -> None:
+    def report(self, number: int, run: ReportProgress, where: int | None, readings: Readings) -> None:
         """Take in a value of a trial that is still running, which is kept if there is a point for it."""
         self.runs[number] = run
         if where is not None:
@@ -203,7 +199,7 @@ class Log:
 
     def _keep(self, trial: Trial, where: int, readings: Readings) -> None:
         """Put what is known of a trial in the place of what was."""
-        kept = self._kept.get(trial.number) or Kept(where, Trial(trial.number, None))
+        kept = self._kept.get(trial.number) or Kept(where, Trial(trial.number, None), lost_at=0)
         bare = replace(trial, **NOWHERE, token=kept.trial.token, readings=readings, earlier=_bare(trial.earlier))
         self._kept[trial.number] = Kept(where, bare, kept.lost_at)
 
@@ -217,7 +213,7 @@ class Log:
 
     def _answers_of(self, trial: Trial, where: int, run: int) -> list[Answer]:
         """Answers of a trial, one for each of its runs; the first takes the place of reports of this ``run``."""
-        most = self._runs_of(trial)
+        most = self._measures.runs(trial)
         modelled = {
             name: each if len(each) <= most else (middle(each),)
             for name in trial.readings
@@ -239,13 +235,9 @@ class Log:
     def _is_modelled(self, name: str) -> bool:
         return name in self._measures and self._measures[name].role != "tracked"
 
-    def _runs_of(self, trial: Trial) -> int:
-        """Number of runs of a trial: those that measured an objective, at least 1."""
-        return max([len(trial.runs(name)) for name in self._measures.objectives] + [1])
-
     def _beside(self, trial: Trial) -> Readings:
         """Readings that the history does not hold: tracked ones, and more of a measure than there were runs."""
-        most = self._runs_of(trial)
+        most = self._measures.runs(trial)
         items = trial.readings.items()
         return {name: each for name, each in items if not self._is_modelled(name) or len(trial.runs(name)) > most}
 
@@ -347,6 +339,10 @@ class Log:
             readings[name] = Reading(sign * value, noise=None if noise != noise else noise, bound=side)
         return readings
 
+    def trial_of(self, index: int) -> int:
+        """Number of the trial of an answer."""
+        return self._answers[index]
+
     def observations(self) -> Iterator[tuple[int, Observation]]:
         """The trial and the view of each answer, in order."""
         replaced, several = self.history.reports, not self._measures.is_single
@@ -385,7 +381,7 @@ class Log:
         kept = (Kept(where, load(trial), lost_at) for where, lost_at, trial in record["kept"])
         self._kept = {its.trial.number: its for its in kept}
         self._unanswered = {number: None for number, its in self._kept.items() if its.trial.state == "running"}
-        self.runs = {number: Run(*its) for number, *its in record.get("runs", ())}
+        self.runs = {number: ReportProgress(*its) for number, *its in record.get("runs", ())}
         self._reports = record.get("reports", 0)
         for answer in answers:
             self.history.add(answer)

@@ -19,8 +19,8 @@ Goals = dict[str, Goal]
 """Goal of each objective by its name, where there are several."""
 Role = Literal["objective", "constraint", "cost", "tracked"]
 
-LARGEST = 1e300
-"""Larger values are taken for this one, so that differences of values are finite."""
+LARGEST_VALUE = 1e300
+"""Larger values are taken for this one, so that differences of values are finite. Floats end at 1.8e308."""
 SIGNS = {"<=": -1.0, ">=": 1.0}
 """The factor on a constraint's numbers that makes the larger ones the better ones."""
 
@@ -54,16 +54,8 @@ Constraints = dict[str, Constraint]
 class Measure:
     """Role of a name in a problem.
 
-    Parameters
-    ----------
-    name : str
-        As the problem has it: ``value`` for the only objective.
-    role : "objective", "constraint", "cost" or "tracked"
-    goal : "minimize" or "maximize", of an objective
-    limit : Constraint, of a constraint
-    possible : (float, float)
-        Least and largest value that there can be.
-    unit : str
+    The name is as the problem has it: ``value`` for the only objective. An objective has a goal, a constraint its
+    limit; ``possible`` is the least and largest value that there can be.
     """
 
     name: str
@@ -134,6 +126,10 @@ class Measures(Mapping[str, Measure]):
     def limited(self) -> dict[str, str]:
         """The name that trials have for each constraint, by its own."""
         return {its.name: name for name, its in self.constraints.items()}
+
+    def runs(self, trial: Trial) -> int:
+        """Number of runs of a trial: those that measured an objective, at least 1."""
+        return max([len(trial.runs(name)) for name in self.objectives] + [1])
 
     def values(self, trial: Trial) -> dict[str, float | None]:  # type: ignore[override]
         """Value of each objective of a trial, None for one that was not measured."""
@@ -299,34 +295,34 @@ class Measures(Mapping[str, Measure]):
 
     def _reading(self, name: str, given: Any, noise: Any = None, bound: Bound | None = None) -> Reading:
         """One reading; BadReading unless it is a finite number that is possible."""
-        its = self._all.get(name, Measure(name, "tracked"))
+        known = self._all.get(name, Measure(name, "tracked"))
         if isinstance(given, Reading):
             if noise is not None or bound is not None:
                 raise BadReading("noise and bounds must be given once: they are part of a Reading", "noise")
             given, noise, bound = given.value, given.noise, given.bound
-        if its.role == "cost":
+        if known.role == "cost":
             return Reading(clipped(checked_cost(given)), noise=noise, bound=bound)
         is_value = name == VALUE and self.is_single
-        what = "value" if is_value else f"{'measure' if its.role == 'tracked' else its.role} {its.name!r}"
-        place = ("constraints", its.name) if its.role == "constraint" else ("value", its.name)[: 2 - is_value]
+        what = "value" if is_value else f"{'measure' if known.role == 'tracked' else known.role} {known.name!r}"
+        place = ("constraints", known.name) if known.role == "constraint" else ("value", known.name)[: 2 - is_value]
         try:
             value = finite_number(what, given)
         except ValueError:
             if is_value:
                 raise
-            advice = "tell None" if its.role == "constraint" else "leave it out"
+            advice = "tell None" if known.role == "constraint" else "leave it out"
             wanted = f"{what} must be a finite number, got {given!r}: {advice} if it was not measured"
             raise BadReading(wanted, *place) from None
-        low, high = its.possible
+        low, high = known.possible
         if bound is None and not low <= value <= high:
-            wanted = f"{what} must be from {low:g} to {high:g}, as possible={its.possible} says, got {value:g}"
+            wanted = f"{what} must be from {low:g} to {high:g}, as possible={known.possible} says, got {value:g}"
             raise BadReading(wanted, *place)
         return Reading(clipped(value), noise=None if noise is None else checked_noise(noise), bound=bound)
 
 
 def clipped(value: float) -> float:
-    """A value, at most `LARGEST` in size."""
-    return min(max(value, -LARGEST), LARGEST)
+    """A value, at most `LARGEST_VALUE` in size."""
+    return min(max(value, -LARGEST_VALUE), LARGEST_VALUE)
 
 
 def checked_value(value: Any) -> float:

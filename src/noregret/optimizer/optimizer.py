@@ -14,56 +14,51 @@ from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 
-from noregret.belief.numerics.threads import one_thread
-from noregret.decision.playing import child, seed_sequence
+from noregret.gp.seeds import child, seed_sequence
+from noregret.gp.threads import one_thread
 from noregret.optimizer.answers.answers import Answers
 from noregret.optimizer.answers.estimate import Estimate, Gain
 from noregret.optimizer.answers.front import FrontAnswers, Gains, Hypervolume, JointEstimate
 from noregret.optimizer.checking import (
     StopRule,
-    check_apart,
-    checked_baseline,
     checked_confidence,
-    checked_safe,
     checked_stop_rule,
     checked_tolerance,
     safe_risks,
 )
 from noregret.optimizer.config import OptimizerConfig
-from noregret.optimizer.log import Log, Run
+from noregret.optimizer.log import Log, ReportProgress
 from noregret.optimizer.measures import (
     Goal,
-    Measures,
     checked_bound,
     checked_constraints,
     checked_cost,
     checked_goal,
     checked_goals,
-    checked_possible,
 )
 from noregret.optimizer.model.constraints import RECOMMEND, UNKNOWN_FEASIBLE
 from noregret.optimizer.model.costs import CostModel, CurrentCosts, Prices, prices_of
 from noregret.optimizer.model.current import Beliefs, Snapshot
-from noregret.optimizer.model.drift import checked_drift
 from noregret.optimizer.model.history import History
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.plots import Plots
+from noregret.optimizer.problem import BadOption, ProblemDescription
 from noregret.optimizer.questions.balance import Realised
 from noregret.optimizer.questions.grow import Grow
 from noregret.optimizer.questions.objectives import for_objectives
 from noregret.optimizer.questions.questions import Opening, opening
-from noregret.optimizer.questions.state import State, state_of
-from noregret.optimizer.rows import Piece, Rows, as_frame, joined, naming, table_rows
+from noregret.optimizer.questions.state import PendingSnapshot, state_of
+from noregret.optimizer.rows import Piece, TrialRows, as_frame, joined, naming, table_rows
 from noregret.optimizer.saving import read, write
-from noregret.optimizer.space.contexts import FixedContext, checked_contexts, with_context
+from noregret.optimizer.space.contexts import Contexts, FixedContext, with_context
 from noregret.optimizer.space.parameters import finite
-from noregret.optimizer.space.space import Product, Space
-from noregret.optimizer.space.table import Table, as_space
-from noregret.optimizer.standing import Shift, Standing
+from noregret.optimizer.space.space import ParameterSpace, Space
+from noregret.optimizer.space.table import CandidateTable
+from noregret.optimizer.standing import Doubt, Shift, Standing
 from noregret.optimizer.trial import VALUE, Measurement, Observation, Reading, Trial, corrected, withdrawn
 
 REMEMBERED = 1000
-"""With drift, the number of last answers that are kept at least; fewer than twice as many are."""
+"""With drift, the number of last answers that are kept at least; fewer than twice as many are. Decision 0160."""
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -160,19 +155,31 @@ class Optimizer:
     ) -> None:
         if not isinstance(calibration, OptimizerConfig | None):
             raise ValueError(f"calibration must be an OptimizerConfig, got {calibration!r}")
-        self.space, self.goals = as_space(space, require), checked_goals(goal, goals)
-        self.goal = cast(Goal, None) if self.goals else checked_goal("minimize" if goal is None else goal)
-        self.require, self.possible = tuple(require or ()), possible
-        self.calibration, self.constraints = calibration or OptimizerConfig(), checked_constraints(constraints)
-        self.drift = checked_drift(drift)
-        self.budget = None if budget is None else checked_cost(budget, "budget")
-        self.safe = checked_safe(safe, self.constraints, baseline, self.drift)
-        self._contexts, seed = checked_contexts(self.space, context, fidelity), seed_sequence(rng)
+        described = ProblemDescription(
+            space=space,
+            goal=checked_goal("minimize" if goal is None or goals else goal),
+            baseline=baseline,
+            context=context,
+            drift=drift,
+            constraints={} if constraints is None else constraints,
+            require=require or (),
+            safe=safe,
+            fidelity=fidelity,
+            goals=checked_goals(goal, goals) or {},
+            possible=possible,
+        )
+        try:
+            problem = described.checked()
+        except BadOption as error:
+            raise ValueError(str(error)) from None
+        self.space, self.measures, self.goals = problem.settings, problem.measures, dict(problem.goals) or None
+        self.goal = cast(Goal, None) if self.goals else problem.goal
+        self.baseline, self.require, self.possible = problem.baseline, tuple(problem.require), possible
+        self.constraints, self.drift, self.safe = checked_constraints(constraints), problem.drift, problem.safe
         self.context, self.fidelity = (None if its is None else dict(its) for its in (context, fidelity))
-        check_apart(fidelity=fidelity, safe=safe, drift=drift, goals=goals)
-        self.baseline = None if baseline is None else checked_baseline(self.space, baseline)
-        goals_by_name = self.goals or {VALUE: self.goal}
-        self.measures = Measures(goals_by_name, self.constraints, checked_possible(possible, self.goals))
+        self._contexts, seed = Contexts(self.space, problem.contexts.contexts, problem.levels), seed_sequence(rng)
+        self.calibration = calibration or OptimizerConfig()
+        self.budget = None if budget is None else checked_cost(budget, "budget")
         self._log = Log(self._contexts, self.measures, self.baseline)
         if baseline is not None and context is None:
             self._history.intern(self._contexts.checked(self.baseline, None))
@@ -182,7 +189,7 @@ class Optimizer:
         self._costs: CurrentCosts | None
         self._conclusions: tuple[int, int, Space, Any] | None
         self._start()
-        self._last: State | None = None  # what the last question saw
+        self._last: PendingSnapshot | None = None  # what the last question saw
         self._lock = RLock()
 
     @property
@@ -227,7 +234,7 @@ class Optimizer:
             return first
         self._balance = self._balance.after(self._history)
         state = self._last = state_of(self._state(space, pending), pending, self._balance, self._last)
-        if self._has_costs and (model := self._cost_model()) is not None:
+        if self._has_costs and (model := self._cost_model(state.history)) is not None:
             state = replace(state, prices=self._prices(model, state, left))
         rng = np.random.default_rng(child(self._seed, 2, len(self._history), len(pending)))
         questions = (self.calibration.explore, *self.calibration.questions)
@@ -242,7 +249,8 @@ class Optimizer:
         else:  # nothing else is safe
             return self._history.intern(with_context(self.baseline, space))
         params = state.params(asked) if isinstance(asked, int) else state.space.decode(asked[None])[0]
-        number = self._history.intern(params, state.belief.arms[asked] if isinstance(asked, int) else asked)
+        point = state.belief.arms[asked] if isinstance(asked, int) else asked
+        number = self._history.intern(params, point if state.space is space else None)
         if self.fidelity is None:
             return number
         return self._log.at(number, self.calibration.looks(self._contexts, state, number))
@@ -251,15 +259,15 @@ class Optimizer:
     def _has_costs(self) -> bool:
         return self.measures.cost in self._history.columns
 
-    def _cost_model(self) -> CostModel | None:
-        """Model of the costs; None if too few are known."""
+    def _cost_model(self, history: History) -> CostModel | None:
+        """Model of the costs, in the coordinates of this history; None if too few are known."""
         self._costs = self._costs or CurrentCosts(self.calibration)
-        return self._costs.model(self._history)
+        return self._costs.model(history)
 
-    def _prices(self, model: CostModel, state: State, left: float | None) -> Prices:
+    def _prices(self, model: CostModel, state: PendingSnapshot, left: float | None) -> Prices:
         """Predicted costs, and what is left to spend: as given, or of the budget."""
         if left is None and self.budget is not None:
-            pending = [self._history.point(number) for number in state.pending]
+            pending = [state.history.point(number) for number in state.pending]
             expected = float(np.exp(model.predict(np.array(pending))[0]).sum()) if pending else 0.0
             left = max(self.budget - self._spent - expected, 0.0)
         return prices_of(model, state.belief.arms, state.allowed, left, self.budget or self._spent + (left or 0.0))
@@ -354,7 +362,9 @@ class Optimizer:
         levels, readings = self._contexts.fidelity, self.measures.readings(value, None, dict.fromkeys(self.constraints))
         assert levels is not None
         reached, where = levels.checked(fidelity), self._log.where(trial)
-        run = self._log.runs.get(trial.number) or Run({levels.name: -math.inf}, 0)
+        run = self._log.runs.get(trial.number) or ReportProgress(
+            {levels.name: -math.inf}, kept=0, judged=0, is_stopped=False
+        )
         if reached[levels.name] <= run.reached[levels.name]:
             return
         rung = levels.rung(reached)
@@ -396,7 +406,7 @@ class Optimizer:
         """
         rows, table, numbered = table_rows(frame), self._rows, list[tuple[int, Piece]]()
         table.check(dict.fromkeys(column for row in rows for column in row))
-        is_array, trials = isinstance(self.space, Table) and self.space.is_array, list[tuple[Trial, Any]]()
+        is_array, trials = isinstance(self.space, CandidateTable) and self.space.is_array, list[tuple[Trial, Any]]()
         for number, row in enumerate(rows):
             with naming(f"row {number} of the frame"):
                 numbered.append((number, table.piece(row, lambda given: list(given.values()) if is_array else given)))
@@ -674,10 +684,11 @@ class Optimizer:
         checked = [self._contexts.checked(each, context) for each in params]
         answers = self._answers_in(context, "predict")
         found = answers.predict(checked) if checked else []
-        model = self._cost_model() if found and self._has_costs and not self.goals else None
+        history = self._history if self.goals else answers.state.history
+        model = self._cost_model(history) if found and self._has_costs and not self.goals else None
         if model is None:
             return found
-        costs = np.exp(model.predict(self._history.space.encode(checked))[0]).tolist()
+        costs = np.exp(model.predict(history.space.encode(checked))[0]).tolist()
         return [replace(estimate, cost=cost) for estimate, cost in zip(found, costs, strict=True)]
 
     @synchronized
@@ -688,7 +699,7 @@ class Optimizer:
         Float, Int and Choice, no table, no contexts, and at least two values. Shares add up to more than 1 where
         parameters act together. With several objectives, a dict of these for each objective by name.
         """
-        if not isinstance(self._history.space, Product):
+        if not isinstance(self._history.space, ParameterSpace):
             came = "contexts" if self.context else "a fidelity" if self.fidelity else "a table of candidates"
             raise ValueError(
                 f"importance() needs a space of Float, Int and Choice, without contexts or a fidelity, got {came}"
@@ -709,10 +720,10 @@ class Optimizer:
         return as_frame(self._rows, self._log.by_outcome())
 
     @property
-    def _rows(self) -> Rows:
+    def _rows(self) -> TrialRows:
         contexts, levels = self._contexts.contexts, self._contexts.fidelity
         about = contexts.names if contexts else (), [levels.name] if levels else ()
-        return Rows(self.space.names, self.measures, *about)
+        return TrialRows(self.space.names, self.measures, *about)
 
     @property
     @synchronized
@@ -766,7 +777,7 @@ class Optimizer:
         goal = ", ".join(f"{goal} {name}" for name, goal in (self.goals or {}).items()) or self.goal
         counts = history.measured, history.failures, self._log.out
         about = goal, self.space.names, self.constraints, *counts, best, gain, self.half_life
-        return Standing(*about, 0 if self.goals else history.column.bounds, front, self.shift)
+        return Standing(*about, 0 if self.goals else history.column.bounds, front, self.shift, self.doubts)
 
     @property
     def plot(self) -> Plots:
@@ -801,6 +812,22 @@ class Optimizer:
         """
         step = None if self.goals or self._history.measured < 2 else self._any_state().step
         return None if step is None else Shift(step.until, self.measures[VALUE].sign * step.by)
+
+    @property
+    @synchronized
+    def doubts(self) -> list[Doubt]:
+        """Values that lie absurdly far from what all others say, the farthest first; see `correct` and `withdraw`.
+
+        They hardly count. With a few trials a value that is only somewhat off may pass for a narrow peak.
+        """
+        if self._history.measured < 2:
+            return []
+        found = list[Doubt]()
+        for name, state in self._any_state().objectives.items():
+            numbers, sign = state.history.values(len(self._history)), self.measures.objectives[name].sign
+            for index, away in state.absurd().items():
+                found.append(Doubt(self._log.trial_of(index), sign * float(numbers[index]), away))
+        return sorted(found, key=lambda doubt: -doubt.deviations)
 
     @property
     @synchronized

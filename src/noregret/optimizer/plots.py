@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from noregret.belief.posterior import Floats
 from noregret.extra import extra
 from noregret.formatting import number
-from noregret.optimizer.answers.answers import FEWEST
+from noregret.gp.posterior import Floats
 from noregret.optimizer.answers.estimate import Estimate
 from noregret.optimizer.model.constraints import RECOMMEND
+from noregret.optimizer.model.evidence import FEWEST_OBSERVATIONS
 from noregret.optimizer.space.parameters import Choice, Int, Parameter, identity, is_same_setting
-from noregret.optimizer.space.space import Product
-from noregret.optimizer.trial import Measurement, Observation
+from noregret.optimizer.space.space import ParameterSpace
+from noregret.optimizer.trial import OUTLYING, Measurement, Observation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,19 +32,16 @@ DOT, LINE, BEST, WRONG, GREY = "#56B4E9", "#0072B2", "#D55E00", "#CC79A7", "#777
 CURVE, GRID = 41, 25
 """Points of a curve, and of a map along each of its two sides."""
 
-OUTLYING = 0.2
-"""An observation with a smaller weight than this is drawn as an outlier, without a filling."""
-
 COLUMNS = 3
-"""Largest number of panels side by side."""
+"""Largest number of panels side by side. By taste."""
 
 SMOOTH, LEVELS = 8, 14
 """Values of both parameters from which a map has contours, and their number; with fewer values it has cells."""
 
 NARROW = 1000
-"""A logarithmic axis over a smaller factor than this has labels at 1, 2 and 5 times powers of ten."""
+"""A logarithmic axis over a smaller factor than this has labels at 1, 2 and 5 times powers of ten. By taste."""
 
-LONGEST, CROWDED = 14, 24
+LONGEST_LABEL, CROWDED = 14, 24
 """Characters of a name on an axis, and of all names of an axis from which they are slanted."""
 
 MARKS: dict[str, dict[str, Any]] = {
@@ -59,7 +56,7 @@ MARKS: dict[str, dict[str, Any]] = {
     "at_most": {"marker": "v", "color": DOT, "fillstyle": "none", "ms": 6, "label": "at most this"},
     "failed": {"marker": "x", "color": WRONG, "markersize": 6, "clip_on": False, "label": "failed"},
 }
-"""Marks of observations by kind: on white, and the last three on a map."""
+"""Marks of observations by kind: on white, and the last three on a map. By taste."""
 
 
 class Plots:
@@ -110,8 +107,10 @@ class Plots:
             ax.plot(failed, [foot] * len(failed), **MARKS["failed"], linestyle="none", zorder=3)
         ax.set(xlabel="evaluation", ylabel="value", xlim=(0.5, last + 0.5), ylim=ends.limits)
         ax.xaxis.set_major_locator(extra("matplotlib.ticker", "plot").MaxNLocator(integer=True))
-        place: dict[str, Any] = {"loc": "outside lower center", "ncols": 4} if own else {}
-        (ax.figure if own else ax).legend(**place, frameon=False, fontsize="small")
+        if own:
+            ax.figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize="small")
+        else:
+            ax.legend(frameon=False, fontsize="small")
         return ax
 
     def effects(self, ax: Any = None, context: Any = None) -> Any:
@@ -233,10 +232,10 @@ class Plots:
             raise ValueError(
                 "front() needs several objectives, and this Optimizer has one: see history() and effects()"
             )
-        found = self._optimizer.front(context)
+        members = self._optimizer.front(context)
         a, b = self._two(list(goals), x, y)
         ax = _axes(ax, (6.2, 4.4))
-        ends = [_Ends.of_front(found, name) for name in (a, b)]
+        ends = [_Ends.of_front(members, name) for name in (a, b)]
         drawn: dict[str, list[Floats]] = {}
         for its in self._optimizer.measurements:
             if {a, b} <= set(its.value):
@@ -246,14 +245,14 @@ class Plots:
                 drawn.setdefault(kind if (near == told).all() else "above", []).append(near)
         for kind, points in drawn.items():
             ax.plot(*np.transpose(points), **MARKS[kind], alpha=0.6, linestyle="none")
-        across, up = (np.array([its.values[name] for its in found]) for name in (a, b))
+        across, up = (np.array([its.values[name] for its in members]) for name in (a, b))
         errors = [
-            np.abs([[its.values[n] - end[n] for end in (its.lower, its.upper)] for its in found]).T for n in (a, b)
+            np.abs([[its.values[n] - end[n] for end in (its.lower, its.upper)] for its in members]).T for n in (a, b)
         ]
-        label = f"front, with its {100 * found[0].level:g}% intervals"
+        label = f"front, with its {100 * members[0].level:g}% intervals"
         ax.errorbar(across, up, errors[1], errors[0], fmt="none", ecolor=LINE, elinewidth=0.7, alpha=0.5)
         shades = ax.scatter(
-            across, up, c=[its.probability for its in found], cmap="Blues", vmin=-0.3, vmax=1, edgecolors=LINE, s=36,
+            across, up, c=[its.probability for its in members], cmap="Blues", vmin=-0.3, vmax=1, edgecolors=LINE, s=36,
             zorder=4, label=label,
         )  # fmt: skip
         if len(goals) == 2:
@@ -280,10 +279,10 @@ class Plots:
             raise ValueError(f"front() needs two objectives that differ, got {a!r} twice")
         return a, b
 
-    def _space(self, method: str) -> Product:
+    def _space(self, method: str) -> ParameterSpace:
         """Named parameters; ValueError for a table."""
         space = self._optimizer.space
-        if not isinstance(space, Product):
+        if not isinstance(space, ParameterSpace):
             raise ValueError(
                 f"{method}() needs a space of Float, Int and Choice, got a table of candidates: use history()"
             )
@@ -292,8 +291,8 @@ class Plots:
     def _best(self, context: Any, method: str) -> Estimate:
         if self._optimizer.goals:
             raise ValueError(f"{method}() is about one objective, and this Optimizer has several: use front()")
-        if sum(its.value is not None and its.bound is None for its in self._optimizer.answers) < FEWEST:
-            raise ValueError(f"{method}() needs at least {FEWEST} values: tell more first")
+        if sum(its.value is not None and its.bound is None for its in self._optimizer.answers) < FEWEST_OBSERVATIONS:
+            raise ValueError(f"{method}() needs at least {FEWEST_OBSERVATIONS} values: tell more first")
         found: Estimate = self._optimizer.best(context)
         return found
 
@@ -436,7 +435,7 @@ def _set_axis(axis: Any, parameter: Parameter) -> None:
 
 def _cut(name: Any) -> str:
     shown = number(name) if isinstance(name, float) else str(name)
-    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "\u2026"
+    return shown if len(shown) <= LONGEST_LABEL else shown[: LONGEST_LABEL - 1] + "\u2026"
 
 
 def _axes(ax: Axes | None, size: tuple[float, float]) -> Any:

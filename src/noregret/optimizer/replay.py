@@ -30,7 +30,7 @@ class Remembering(OptimizerConfig):
     A fit depends on the evidence alone, so remembering changes nothing but the time it takes.
     """
 
-    remembered: int = 1
+    remembered: int = field(kw_only=True)
     """Number of fits that are kept: one of the values, one of each constraint, and one of the costs."""
     _kept: dict[bytes, FittedModels] = field(default_factory=dict, repr=False, compare=False)
 
@@ -59,12 +59,8 @@ class Replay:
 
     The result depends on the history alone (up to rounding), so the reuse changes nothing but the time it takes.
 
-    Parameters
-    ----------
-    space, goal, seed, options
-        As `Optimizer` takes them; the options are its baseline, constraints and goals. With goals, goal is None.
-    as_good : float
-        As `OptimizerConfig` takes it.
+    ``space``, ``goal``, ``seed`` and ``options`` are as `Optimizer` takes them, ``as_good`` as `OptimizerConfig` does;
+    the options are its baseline, constraints and goals. With goals, goal is None.
     """
 
     def __init__(self, space: Any, goal: Goal | None, seed: int, *, as_good: float = 0.0, **options: Any) -> None:
@@ -79,13 +75,7 @@ class Replay:
     def __call__(self, trials: Sequence[Trial], pending: Iterable[Trial] = (), settled: int | None = None) -> Optimizer:
         """Return an optimizer that knows all these trials, by their numbers.
 
-        Parameters
-        ----------
-        trials : sequence of Trial
-            With an outcome, in the order of arrival.
-        pending : iterable of Trial
-        settled : int, optional
-            Number of first trials that will stay the first, if not all will.
+        The trials have an outcome, in the order of arrival; the first ``settled`` will stay the first, if not all will.
         """
         with self._lock:
             self._continue_with(trials[:settled])
@@ -106,7 +96,7 @@ class Replay:
         """
         if not self._is_fit_needed(trials):
             return 0
-        answers = [index for index, trial in enumerate(trials) for _ in range(self._answers_of(trial))]
+        answers = [index for index, trial in enumerate(trials) for _ in range(self._measures.runs(trial))]
         values = (place for place, index in enumerate(answers, 1) if self._measures.has_value(trials[index]))
         _, usable = next(values), next(values)
         return self._calibration.fitted_from(len(answers), usable, self._optimizer._history.space)
@@ -129,11 +119,8 @@ class Replay:
     def _is_fit_needed(self, trials: Sequence[Trial]) -> bool:
         """Return True if a fit is likely to choose the next question; it does not choose the first ones."""
         first = self._optimizer.calibration.first(self._optimizer.space)
-        answers = sum(map(self._answers_of, trials))
-        return 2 * answers >= first and sum(map(self._answers_of, filter(self._measures.has_value, trials))) > 1
-
-    def _answers_of(self, trial: Trial) -> int:
-        return max([len(trial.runs(name)) for name in self._measures.objectives] + [1])
+        answers = sum(map(self._measures.runs, trials))
+        return 2 * answers >= first and sum(map(self._measures.runs, filter(self._measures.has_value, trials))) > 1
 
 
 def are_same(first: Sequence[Trial], second: Sequence[Trial]) -> bool:
@@ -156,7 +143,7 @@ def final(trial: Trial) -> Trial:
     return replace(trial, readings={name: tuple(trial.runs(name)) for name in trial.readings if trial.runs(name)})
 
 
-def is_hopeless(optimizer: Optimizer, trial: Trial, reports: Iterable[Reading]) -> bool:
+def is_to_stop(optimizer: Optimizer, trial: Trial, reports: Iterable[Reading]) -> bool:
     """`Optimizer.should_stop` of a trial with these reports; the optimizer is changed."""
     mine = next((its for its in optimizer.pending if its.number == trial.number), None)
     mine = mine or optimizer.expect(trial.params, trial.context, fidelity=trial.fidelity)

@@ -38,18 +38,11 @@ Row = dict[Any, Any]
 
 
 @dataclass(frozen=True)
-class Rows:
+class TrialRows:
     """Rows of the trials of a problem.
 
-    Parameters
-    ----------
-    names : sequence
-        Names of the parameters.
-    measures : Measures
-    context, fidelity : sequence of str
-        Names of what is given with each trial, and of the fidelity.
-    reserved : sequence of str
-        Names that a parameter does not have as its column, but ``params.NAME``.
+    ``names`` are those of the parameters, ``context`` and ``fidelity`` those of what is given with each trial. A
+    parameter does not have a ``reserved`` name as its column, but ``params.NAME``.
     """
 
     names: Sequence[Any]
@@ -292,7 +285,7 @@ def _listed(cells: Any) -> list[Any]:
     return cells.tolist() if is_floats else list(cells)
 
 
-def as_frame(table: Rows, trials: Iterable[Trial], always: Sequence[str] = ()) -> Any:
+def as_frame(table: TrialRows, trials: Iterable[Trial], always: Sequence[str] = ()) -> Any:
     """Trials as a DataFrame (extra ``frames``)."""
     rows = [row for trial in trials for row in table.rows(trial)]
     columns = table.columns(rows, always)

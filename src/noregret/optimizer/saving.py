@@ -9,6 +9,7 @@ import itertools
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from importlib.metadata import version
@@ -17,16 +18,15 @@ from typing import Any, get_args
 
 import numpy as np
 
-from noregret.decision.playing import child
-from noregret.decision.saving import nameless
 from noregret.files import write_atomically
+from noregret.gp.seeds import child
 from noregret.optimizer.config import OptimizerConfig
-from noregret.optimizer.measures import LARGEST, Constraint, Measures, clipped
+from noregret.optimizer.measures import LARGEST_VALUE, Constraint, Measures, clipped
 from noregret.optimizer.model.history import Answer, Signed
 from noregret.optimizer.space.contexts import Contexts
 from noregret.optimizer.space.parameters import Choice, Float, Int
-from noregret.optimizer.space.space import Product, Space
-from noregret.optimizer.space.table import Table
+from noregret.optimizer.space.space import ParameterSpace, Space
+from noregret.optimizer.space.table import CandidateTable
 from noregret.optimizer.trial import State, Trial, dump, load
 
 FORMAT = 2
@@ -36,7 +36,7 @@ KIND = "noregret.Optimizer"
 OTHERWISE = "space", "rng", "baseline", "calibration"
 """Arguments of an `Optimizer` with a form of their own; all others are attributes of it, and stored as they are."""
 MOST_SAID = 300
-"""Characters of a message about a damaged file."""
+"""Characters of a message about a damaged file. By taste."""
 TUPLE = "()"
 """The one entry of an object that stands for a tuple; ``Float()`` is that of an object that stands for a Float."""
 CLASSES: dict[str, Any] = {f"{kind.__name__}()": kind for kind in (Float, Int, Choice, Constraint)}
@@ -169,7 +169,9 @@ def _steps(calibration: OptimizerConfig) -> dict[str, Any]:
     default = OptimizerConfig()
     both = {its.name: (getattr(calibration, its.name), getattr(default, its.name)) for its in fields(OptimizerConfig)}
     others = {name: ours for name, (ours, usual) in both.items() if ours != usual}
-    return {name: its if isinstance(its, int | float) else nameless(repr(its)) for name, its in others.items()}
+    # without addresses of functions, which differ between processes
+    texts = {name: re.sub(r" at 0x[0-9a-fA-F]+", "", repr(its)) for name, its in others.items()}
+    return {name: its if isinstance(its, int | float) else texts[name] for name, its in others.items()}
 
 
 def _calibration(stored: Mapping[str, Any], given: OptimizerConfig | None) -> OptimizerConfig:
@@ -187,9 +189,9 @@ def _calibration(stored: Mapping[str, Any], given: OptimizerConfig | None) -> Op
 
 def _space(space: Space) -> dict[str, Any]:
     """The space as JSON: parameters by name, or the columns and rows of a table."""
-    if isinstance(space, Product):
+    if isinstance(space, ParameterSpace):
         return {"parameters": _plain(space.parameters)}
-    assert isinstance(space, Table)
+    assert isinstance(space, CandidateTable)
     rows = [space.rows[number] for number in range(len(space.rows))]
     if space.is_array:
         return {"columns": None, "rows": [row.tolist() for row in rows]}
@@ -208,7 +210,7 @@ def _stored_space(record: Mapping[str, Any]) -> Any:
 
 def _params(space: Space, params: Any) -> Any:
     """Params by name, or the number of a row of a table."""
-    return space.key(params) if isinstance(space, Table) else _plain(params)
+    return space.key(params) if isinstance(space, CandidateTable) else _plain(params)
 
 
 def _points(optimizer: Any) -> list[dict[str, Any]]:
@@ -237,8 +239,8 @@ def _stored_answer(record: Mapping[str, Any], points: int, measures: Measures) -
     """Answer of a record; ValueError unless it is one that this optimizer can have."""
     numbers = {}
     for name, (value, noise, bound) in record["numbers"].items():
-        if abs(_measured(value)) > LARGEST or value != value:
-            raise ValueError(f"{value} must be a number of at most {LARGEST:g} in size")
+        if abs(_measured(value)) > LARGEST_VALUE or value != value:
+            raise ValueError(f"{value} must be a number of at most {LARGEST_VALUE:g} in size")
         if name not in measures or measures[name].role == "tracked":
             raise ValueError(f"an answer has a measure {name!r}, and the optimizer has none of this name")
         noise = math.nan if noise is None else _measured(noise)

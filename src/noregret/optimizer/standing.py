@@ -28,6 +28,22 @@ class Shift(NamedTuple):
         return f"the machine changed: {which}, and are corrected by that"
 
 
+class Doubt(NamedTuple):
+    """A trial's value that lies absurdly far from what all others say: a slip of the pen, a stall, or a narrow peak.
+
+    >>> print(Doubt(14, 8.0, 30.2))
+    trial 14 (8) is 30 standard deviations from what its neighbours say: is it right?
+    """
+
+    trial: int
+    value: float
+    deviations: float
+
+    def __str__(self) -> str:
+        away = f"{number(self.deviations, 2)} standard deviations from what its neighbours say"
+        return f"trial {self.trial} ({shown(self.value)}) is {away}: is it right?"
+
+
 class Standing(NamedTuple):
     """State of an optimizer; None for what is not known yet."""
 
@@ -40,10 +56,11 @@ class Standing(NamedTuple):
     best: Estimate | None
     gain: Gain | None
     half_life: float
-    bounds: int = 0
+    bounds: int
     front: Sequence[Any] | None = None
     """Estimates of the best compromises between several objectives."""
     shift: Shift | None = None
+    doubts: Sequence[Doubt] = ()
 
     def __str__(self) -> str:
         best = "" if self.best is None else f"; best {_interval(self.best)} at {shown(self.best.params)}"
@@ -83,6 +100,7 @@ class Standing(NamedTuple):
         remarks += [f"; {self.gain}"] * bool(self.gain)
         remarks += [f"; {change_in_words(self.half_life)}"] * (self.half_life < math.inf)
         remarks += [f"; {self.shift}"] if self.shift else []
+        remarks += [f"; {its} if not: opt.correct({its.trial}, value)" for its in self.doubts]
         return "".join(remarks)
 
 

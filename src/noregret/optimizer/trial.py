@@ -235,6 +235,10 @@ class Observation(NamedTuple):
     is_report: bool = False
 
 
+OUTLYING = 0.2
+"""A measurement that is trusted less than this is shown as an outlier. By taste."""
+
+
 class Measurement(NamedTuple("Measured", [("params", Any), ("value", float), ("trust", float)])):
     """One observed value, and how far it is trusted: 1 if it fits the others, about 0 if it is absurd.
 

@@ -10,26 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from noregret.belief.posterior import Floats
-from noregret.decision.playing import child
+from noregret.gp.posterior import Floats
+from noregret.gp.seeds import child
 from noregret.optimizer.answers.certificate import WIDTH, Certificate, certificate
-from noregret.optimizer.answers.changes import Change, Reversions, one_by_one, with_fewest_changes
+from noregret.optimizer.answers.changes import ChangedParameter, Reversions, one_by_one, with_fewest_changes
 from noregret.optimizer.answers.estimate import Estimate, Gain
 from noregret.optimizer.answers.importance import Importance, Share, shares
 from noregret.optimizer.checking import StopRule, checked_confidence, checked_tolerance
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.measures import Goal, Measure
-from noregret.optimizer.model.candidates import top
 from noregret.optimizer.model.constraints import RECOMMEND, recommended
 from noregret.optimizer.model.current import Snapshot
+from noregret.optimizer.model.evidence import FEWEST_OBSERVATIONS
 from noregret.optimizer.space.contexts import Contexts, with_context
-from noregret.optimizer.space.space import Product
-
-PROMISING = 20
-"""Measured settings at the most whose intervals are looked at for the worst value of the best one."""
-
-FEWEST = 3
-"""Values from which an interval is stated where their noise is unknown: two say too little about it."""
+from noregret.optimizer.space.space import ParameterSpace
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +106,7 @@ class Answers:
         mean, models = self.state.belief.predict(np.vstack([point, points]))[0], self.state.models
         values = models.reported(models.fit.centre + mean)
         gains = zip(names, (values[0] - values[1:]).tolist(), strict=True)
-        changed = [Change(name, baseline[name], setting[name], gain, gain, gain) for name, gain in gains]
+        changed = [ChangedParameter(name, baseline[name], setting[name], gain, gain, gain) for name, gain in gains]
         return Reversions(changed, points, self.certificate)
 
     def _most_measured(self, scores: Floats, arm: int) -> int:
@@ -134,8 +128,7 @@ class Answers:
         """
         state, models = self.state, self.state.models
         measured = np.setdiff1d(state.belief.pulled, state.arms(state.history.only_bounded))
-        found = measured[state.in_context[measured] & (state.log_feasible[measured] >= math.log(RECOMMEND))]
-        arms = found[top(state.belief.mean[found], PROMISING)]
+        arms = measured[state.in_context[measured] & (state.log_feasible[measured] >= math.log(RECOMMEND))]
         if not arms.size:
             return -self.measure.sign * math.inf
         points = state.belief.arms[arms]
@@ -162,7 +155,7 @@ class Answers:
         shifts, centre = (0.0, -width * std, width * std), models.fit.centre
         own = [models.reported(centre + mean + shift) for shift in shifts]
         ends = self.measure.sign * np.array([*own, *self.certificate.interval(points, width)]) + 0.0  # no -0.0
-        if history.measured < FEWEST and not history.column.is_noise_known:
+        if history.measured < FEWEST_OBSERVATIONS and not history.column.is_noise_known:
             ends[1:] = [[-math.inf], [math.inf], [-math.inf], [math.inf]]
         ends[np.isfinite(ends)] = np.clip(ends[np.isfinite(ends)], *self.measure.possible)
         return list(zip(ends[0].tolist(), ends.min(axis=0).tolist(), ends.max(axis=0).tolist(), strict=True))
@@ -170,7 +163,7 @@ class Answers:
     def importance(self, better_half: bool = False) -> Importance:
         """Share of the difference between settings that each parameter accounts for, the most important first."""
         space = self.state.history.space
-        assert isinstance(space, Product)
+        assert isinstance(space, ParameterSpace)
         whole, better = self._shares
         found = dict(zip(space.parameters, better if better_half else whole, strict=True))
         return Importance(sorted(found.items(), key=lambda named: -named[1].estimate))
@@ -178,7 +171,7 @@ class Answers:
     @cached_property
     def _shares(self) -> tuple[list[Share], list[Share]]:
         """Share of each parameter over the whole space, and among the better half."""
-        return shares(self.certificate)
+        return shares(self.certificate, self.contexts.space)
 
     @property
     def _is_fitted(self) -> bool:

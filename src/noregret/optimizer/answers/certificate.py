@@ -17,72 +17,70 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
 
 import numpy as np
-from scipy.spatial import cKDTree
-from scipy.special import betaincinv
 
-from noregret.belief.numerics.linalg import pivoted_root
-from noregret.belief.posterior import Floats, Ints, Rng
-from noregret.decision.playing import child
+from noregret.gp import functions as sp
+from noregret.gp.kernels import Matern
+from noregret.gp.linalg import pivoted_root
+from noregret.gp.posterior import Floats, Ints, Rng
+from noregret.gp.seeds import child
 from noregret.optimizer.model.candidates import around, spread_out, top, unexplored_from
 from noregret.optimizer.model.constraints import IGNORE
 from noregret.optimizer.model.current import Snapshot
+from noregret.optimizer.model.evidence import LEVEL, MOST_FITTED
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.model.learning import spread, with_best
-from noregret.optimizer.model.tenable import Pooled, Tenable, models, unrefuted, widest
+from noregret.optimizer.model.tenable import PooledRows, Tenable, models, unrefuted, widest
+from noregret.optimizer.space.parameters import ROUNDING
 from noregret.optimizer.space.space import Bools, Space
-
-LEVEL = 0.95
-"""The probability that is stated for intervals and gaps."""
 
 WIDTH = 2.5
 """Standard deviations on both sides of the mean of a gain, under every model that is not refuted.
 
-It is more than the 2 that a Gaussian would need for 95%, since what is recommended was chosen for looking good.
+It is more than the 2 that a Gaussian would need for 95%, since what is recommended was chosen for looking good:
+decision 0134.
 """
 
 LENGTHS = 2.0
-"""Lengthscales, of the shortest model not refuted, beyond which a place is unexplored."""
+"""Lengthscales, of the shortest model not refuted, beyond which a place is unexplored. Decision 0238."""
+
+AVERAGED = 256
+"""Settings all over the space that averages over it are taken of: for changes and importance. Not measured; a power of
+two, as Sobol points need."""
 
 COVER = 2048
-"""Places at which a space with more settings than that is looked at for holes."""
+"""Places at which a space with more settings than that is looked at for holes. Decision 0238; a power of two, as Sobol
+points need."""
 
-MOST = 300
-"""Rows that a model is made of at most, since its cost grows with their cube."""
+REACH = 3.0
+"""Standard deviations above its mean at which a setting may still be the best one, or on a front. A Gaussian is beyond
+them once in 700 times."""
 
-CONTENDERS = 300
-"""Settings that are drawn jointly: those with the largest mean + 3 std."""
-
-ROUNDING = 1e-12
-"""Differences that are a smaller part of the values are 0 but for rounding."""
+CONTENDERS = 500
+"""Settings that are drawn jointly at most: those with the largest mean + `REACH` std. With 300, what remains is up to a
+tenth lower."""
 
 DRAWS = 1000
-"""Draws of each model for a gap, and for what remains to be gained."""
+"""Draws of each model for a gap, and for what remains to be gained. A tail of 2.5% has 25 of them: decision 0238."""
 
-CONTENDERS_EVERYWHERE = 500
-"""Settings that are drawn jointly for what remains, besides those around the best of them."""
-
-APART = 0.05
+SAME_PLACE = 0.05
 """Points that are closer than this times the root of the number of coordinates count as one place, where it is asked
-how rough f may be: trials gather around the best setting, and say nothing about how rough f is elsewhere."""
-
-HALF_HEIGHT = 2.08
-"""Distance in lengthscales between the two places where a Matern 5/2 hill is half as high as its top."""
-
-TOPS = 64
-"""Draws whose best settings are looked at more closely."""
+how rough f may be: trials gather around the best setting, and say nothing about how rough f is elsewhere. Decision
+0238."""
 
 CLOUD, RADII = 256, (0.3, 0.1, 0.03)
-"""Number of settings around these, and how far away, in lengthscales."""
+"""Settings around those that are the best in some draws, four for each draw, and how far away, in lengthscales."""
 
 ANGLES = 65
-"""Pairs of values that are looked at on the ellipse of a difference."""
+"""Pairs of values that are looked at on the ellipse of a difference. With 64 arcs an end is off by 0.12% of the width
+at most."""
 
 SIZES = tuple(int(32 * 1.5**step) for step in range(15))
-"""Numbers of draws after which a test may be decided: 32, 48, 72, ... 9341."""
+"""Numbers of draws after which a test may be decided: 32, 48, 72, ... 9341. Half as many again each time; not
+measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +91,7 @@ class Certificate:
     ----------
     calibrated : FittedModels
     space : Space
-    pooled : Pooled
+    pooled : PooledRows
         The measurements, as averages of (u, d) points.
     means : (u,) floats
         The posterior mean at these points.
@@ -101,7 +99,7 @@ class Certificate:
         Settings that may be better than any measured one.
     seed : SeedSequence
     answers : int
-    anchors : (k,) ints, optional
+    anchors : (k,) ints
         Which of the measured points are never left out.
     is_free : bool
         True if the space has settings that are not among the others, and all of them may be chosen.
@@ -109,13 +107,13 @@ class Certificate:
 
     calibrated: FittedModels
     space: Space
-    pooled: Pooled
+    pooled: PooledRows
     means: Floats
     others: Floats
     seed: np.random.SeedSequence
     answers: int
-    anchors: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    is_free: bool = False
+    anchors: Ints
+    is_free: bool
 
     @cached_property
     def tenable(self) -> list[Tenable]:
@@ -166,7 +164,7 @@ class Certificate:
         It is that of the kernel of the roughest model, the geometric mean over the parameters.
         """
         shortest = min(model.ratio for model in self.doubtful)
-        widths = np.minimum(HALF_HEIGHT * shortest * np.array(self.calibrated.fit.lengthscales), 1.0)
+        widths = np.minimum(2 * half_height() * shortest * np.array(self.calibrated.fit.lengthscales), 1.0)
         return float(np.exp(np.log(widths).mean()))
 
     @cached_property
@@ -187,7 +185,7 @@ class Certificate:
         shortest = min(model.ratio for model in self.tenable)
         for parameters in np.unique(applying):
             reach = np.minimum(LENGTHS * shortest * self._lengthscales, unexplored_from(parameters))
-            near, there = cKDTree(points / reach), applying == parameters
+            near, there = sp.cKDTree(points / reach), applying == parameters
             far[there] = np.isinf(near.query(places[there] / reach, distance_upper_bound=1.0)[0])
         return far
 
@@ -295,11 +293,11 @@ class Certificate:
     def _contest_everywhere(self, model: Tenable, point: Floats, rng: Rng) -> Contest:
         """The point, others that may be the best, and settings around those that are the best in some draws of f."""
         mean, std = model.process.predict(self._cover)
-        best = self._cover[top(mean + 3 * std, CONTENDERS_EVERYWHERE)]
+        best = self._cover[top(mean + REACH * std, CONTENDERS)]
         first = contest(model, np.vstack([point, best]))
         if not self.is_free:
             return first
-        tops = np.vstack([point, best])[np.unique(first.draws(TOPS, rng).argmax(axis=0))]
+        tops = np.vstack([point, best])[np.unique(first.draws(CLOUD // 4, rng).argmax(axis=0))]
         radii = model.ratio * self._lengthscales * rng.choice(RADII, size=(CLOUD, 1))
         near = self.space.snap(around(tops, CLOUD, radii, np.array(self.space.groups), rng))
         return contest(model, np.vstack([point, best, near]))
@@ -310,22 +308,22 @@ class Certificate:
         return np.array([self.calibrated.fit.lengthscales[group] for group in self.space.groups])
 
     def _telling(self) -> Ints:
-        """At most `MOST` of the measured points: half spread over all of them, half where f is highest."""
+        """At most `MOST_FITTED` of the measured points: half spread over all of them, half where f is highest."""
         points = self.pooled.rows.points
-        if len(points) <= MOST:
+        if len(points) <= MOST_FITTED:
             return np.arange(len(points))
-        kept = with_best(spread(points / self._lengthscales, MOST // 2), self.means, MOST)
+        kept = with_best(spread(points / self._lengthscales, MOST_FITTED // 2), self.means, MOST_FITTED)
         return np.union1d(kept, self.anchors)
 
     def _contest(self, model: Tenable, point: Floats) -> Contest:
         """The point and the others that may be the best under a model."""
         mean, std = model.process.predict(self.others)
-        return contest(model, np.vstack([point, self.others[top(mean + 3 * std, CONTENDERS)]]))
+        return contest(model, np.vstack([point, self.others[top(mean + REACH * std, CONTENDERS)]]))
 
 
 def _apart(points: Floats) -> Ints:
-    """Indices of (n, d) points, in order, each of them `APART` from all before it."""
-    kept, reach = np.empty(0, dtype=np.intp), APART * math.sqrt(points.shape[1])
+    """Indices of (n, d) points, in order, each of them `SAME_PLACE` from all before it."""
+    kept, reach = np.empty(0, dtype=np.intp), SAME_PLACE * math.sqrt(points.shape[1])
     for index, point in enumerate(points):
         if ((points[kept] - point) ** 2).sum(axis=1).min(initial=math.inf) >= reach**2:
             kept = np.append(kept, index)
@@ -377,12 +375,25 @@ def certificate(state: Snapshot, seed: np.random.SeedSequence) -> Certificate:
     learnt, now = state.learnt, belief.full.now
     only_bounded = history.only_bounded
     bounded = np.isin(state.numbers[belief.row_arms], only_bounded) if only_bounded.size else None
-    pooled = Pooled(rows, learnt.scatter, learnt.freedom, history.column.is_noise_known, now, bounded)
+    pooled = PooledRows(rows, learnt.scatter, learnt.freedom, now, history.column.is_noise_known, bounded)
     baseline = state.baseline_arm() if history.baseline_points else None
     anchors = np.flatnonzero(belief.row_arms == baseline) if baseline is not None else np.empty(0, dtype=np.intp)
     means, answers = belief.mean[belief.row_arms], len(history)
     is_free = not state.margins and state.space.count > len(belief.arms)
     return Certificate(state.models, state.space, pooled, means, belief.arms[is_other], seed, answers, anchors, is_free)
+
+
+@cache
+def half_height() -> float:
+    """Distance in lengthscales at which a Matern 5/2 hill is half as high as its top: about 1.04.
+
+    >>> round(half_height(), 2)
+    1.04
+    """
+    from scipy.optimize import brentq  # here, as it takes 0.1 s to import
+
+    hill, top = Matern(2.5, 1.0), np.zeros((1, 1))
+    return float(brentq(lambda distance: float(hill(top, top + distance)[0, 0]) - 0.5, 0, 2))
 
 
 def clopper_pearson_test(count: Callable[[int], int], share: float, risk: float) -> bool:
@@ -394,9 +405,9 @@ def clopper_pearson_test(count: Callable[[int], int], share: float, risk: float)
     each, seen, happened = risk / len(SIZES), 0, 0
     for size in SIZES:
         happened, seen = happened + count(size - seen), size
-        if happened < seen and betaincinv(happened + 1, seen - happened, 1 - each) <= share:
+        if happened < seen and sp.betaincinv(happened + 1, seen - happened, 1 - each) <= share:
             return True
-        if happened and betaincinv(happened, seen - happened + 1, each) > share:
+        if happened and sp.betaincinv(happened, seen - happened + 1, each) > share:
             return False
     return False
 

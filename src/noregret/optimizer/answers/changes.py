@@ -2,11 +2,12 @@
 
 A recommended setting has some value for every parameter, also for those that do not matter. Starting from it, changes
 are undone one by one, each time the one that is least likely to help. A change stays if undoing it alone loses more
-than the noise allows, or if it is estimated to be worth much. So the recommended setting differs from the baseline only
-where the observations show a reason. While noise alone may explain all observations, nothing does. Heuristic.
+than the noise allows, if it is estimated to be worth much, or if all that is undone together were then. So the
+recommended setting differs from the baseline only where the observations show a reason. While noise alone may explain
+all observations, nothing does. Heuristic.
 
-`Change.lower` says more: that a change helps under every model that is not refuted, at 95%. As the rule it would undo
-changes that do help where there is no noise, and leave as many that do not: see decision 237.
+`ChangedParameter.lower` says more: that a change helps under every model that is not refuted, at 95%. As the rule it
+would undo changes that do help where there is no noise, and leave as many that do not: see decision 237.
 """
 
 from __future__ import annotations
@@ -18,27 +19,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noregret.belief.posterior import Floats
-from noregret.optimizer.answers.certificate import ROUNDING, WIDTH, Certificate
+from noregret.gp.posterior import Floats
+from noregret.optimizer.answers.certificate import AVERAGED, WIDTH, Certificate
 from noregret.optimizer.model.candidates import spread_out
 from noregret.optimizer.model.constraints import RECOMMEND
 from noregret.optimizer.model.current import Snapshot
 from noregret.optimizer.space.contexts import with_context
-from noregret.optimizer.space.space import Product, Space
+from noregret.optimizer.space.parameters import ROUNDING
+from noregret.optimizer.space.space import ParameterSpace, Space
 
 UNDONE = 1.28
 """Standard deviations of a difference under the fitted model up to which a loss is not shown: noise exceeds them in a
-tenth of the cases."""
+tenth of the cases. Decision 0237."""
 
 MUCH = 0.1
 """A change that is not shown to help stays if it is estimated to be worth more than this part of the distance between
-the recommended setting and an average one."""
-
-AVERAGED = 256
-"""Settings that an average one is the average of."""
+the recommended setting and an average one. All that is undone may be worth as much, or this part of the gain on the
+baseline if that is more. Decision 0237."""
 
 
-class Change(NamedTuple):
+class ChangedParameter(NamedTuple):
     """A parameter whose recommended value is not the baseline's, and what that is worth.
 
     ``before`` is the baseline's value and ``after`` the recommended one, None where the parameter does not apply. The
@@ -59,11 +59,11 @@ class Change(NamedTuple):
 class Reversions:
     """Changes to the baseline, still without intervals, and the (n, d) points with each of them taken back alone."""
 
-    changed: list[Change]
+    changed: list[ChangedParameter]
     points: Floats
     certificate: Certificate
 
-    def changes(self, point: Floats) -> list[Change]:
+    def changes(self, point: Floats) -> list[ChangedParameter]:
         """Worth of each change at a (1, d) point, the largest first."""
         ends = zip(self.changed, self.certificate.differences(point, self.points, WIDTH), strict=True)
         found = [its._replace(lower=min(low, its.lower), upper=max(high, its.upper)) for its, (low, high) in ends]
@@ -80,7 +80,7 @@ def differing(params: Any, baseline: Any) -> list[str]:
 def reverted(space: Space, params: Any, baseline: Any, name: str) -> Any | None:
     """The params with the baseline's value of one parameter, and with what then applies; None if there are none."""
     values = {**baseline, **params, name: baseline[name]}
-    names = space.applicable(values) if isinstance(space, Product) else values
+    names = space.applicable(values) if isinstance(space, ParameterSpace) else values
     try:
         found = space.checked({each: values[each] for each in names if each in values})
     except ValueError:
@@ -91,10 +91,11 @@ def reverted(space: Space, params: Any, baseline: Any, name: str) -> Any | None:
 def with_fewest_changes(state: Snapshot, space: Space, params: Any, baseline: Any) -> Any:
     """The params of a space, without a context, less the changes to the baseline that are not shown to help."""
     process, history, current = state.belief.full, state.history, params
-    first = _encoded(state, [params])
+    both = _encoded(state, [params, baseline])
+    best, before = process.predict(both)[0].tolist()
     average = float(process.predict(spread_out(state.space, AVERAGED, 0))[0].mean())
-    much = MUCH * (float(process.predict(first)[0][0]) - average)
-    least = min(math.log(RECOMMEND), float(state.log_feasible_at(first)[0]))
+    much, least = MUCH * (best - average), min(math.log(RECOMMEND), float(state.log_feasible_at(both[:1])[0]))
+    in_all = max(much, MUCH * (best - before))
     failed = set(history.unproven.tolist())
     while True:
         tried = [reverted(space, current, baseline, name) for name in differing(current, baseline)]
@@ -107,7 +108,8 @@ def with_fewest_changes(state: Snapshot, space: Space, params: Any, baseline: An
         variance, worth = covariance.diagonal(), mean[0] - mean[1:]
         deviation = np.sqrt(np.maximum(variance[0] + variance[1:] - 2 * covariance[0, 1:], ROUNDING * variance[0]))
         shown = worth / np.maximum(deviation, 1e-300)
-        shown[(worth > much) | (state.log_feasible_at(points[1:]) < least)] = math.inf
+        is_needed = (worth > much) | (best - mean[1:] > in_all) | (state.log_feasible_at(points[1:]) < least)
+        shown[is_needed] = math.inf
         if shown.min() > UNDONE:
             return current
         current = found[int(np.argmin(shown))]

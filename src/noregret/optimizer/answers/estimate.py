@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from noregret.belief.posterior import Floats
 from noregret.formatting import as_precise_as, number, shown
-from noregret.optimizer.answers.certificate import LEVEL, Certificate
-from noregret.optimizer.answers.changes import Change, Reversions
+from noregret.gp.posterior import Floats
+from noregret.optimizer.answers.certificate import Certificate
+from noregret.optimizer.answers.changes import ChangedParameter, Reversions
 from noregret.optimizer.measures import Goal
+from noregret.optimizer.model.evidence import LEVEL
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,7 +33,7 @@ class Estimate:
         Whether it was recommended although it is not likely to meet all constraints, as nothing else is.
     cost : float or None
         Median of the predicted cost of one measurement, in `Optimizer.predict` if costs are known; None if not.
-    promising : Change or None
+    promising : ChangedParameter or None
         The most promising change, if the baseline is recommended because noise alone may explain the values.
     """
 
@@ -42,13 +43,14 @@ class Estimate:
     upper: float
     level: float = LEVEL
     feasible: float = 1.0
+    """Certain where there are no constraints."""
     _certificate: Certificate | None = field(default=None, repr=False, compare=False)
     _reversions: Reversions | None = field(default=None, repr=False, compare=False)
     _point: Floats | None = field(default=None, repr=False, compare=False)
     _is_best: bool = field(default=False, repr=False, compare=False)
     is_likeliest: bool = field(default=False, repr=False, compare=False)
     cost: float | None = field(default=None, repr=False, compare=False)
-    promising: Change | None = field(default=None, repr=False, compare=False)
+    promising: ChangedParameter | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         """As ``Estimate: 0.123 (0.061 to 0.167, at 95%) of {rate: 0.01235}``, with the digits that it supports."""
@@ -117,7 +119,7 @@ class Estimate:
         return self._certificate.gap(self._point)
 
     @cached_property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[ChangedParameter]:
         """Parameters whose recommended value is not the baseline's, and what each change is worth, the largest first.
 
         Empty without a baseline. A parameter that applies only because of another change belongs to that one.

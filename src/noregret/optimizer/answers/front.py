@@ -16,31 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from noregret.belief.posterior import HUGE, Floats, Ints
-from noregret.decision.playing import child
 from noregret.formatting import as_precise_as, shown
+from noregret.gp.posterior import HUGE, Floats, Ints
+from noregret.gp.seeds import child
 from noregret.optimizer.answers.answers import Answers
-from noregret.optimizer.answers.certificate import LEVEL, contest
+from noregret.optimizer.answers.certificate import CONTENDERS, DRAWS, REACH, contest
 from noregret.optimizer.answers.estimate import Gain, chance_in_words
 from noregret.optimizer.answers.importance import Importance
-from noregret.optimizer.measures import LARGEST, check_objectives, checked_constraints
+from noregret.optimizer.measures import LARGEST_VALUE, check_objectives, checked_constraints
 from noregret.optimizer.model.constraints import RECOMMEND
 from noregret.optimizer.model.current import Snapshot
+from noregret.optimizer.model.evidence import LEVEL
 from noregret.optimizer.model.objectives import hypervolume, is_dominated, means_at, nondominated, reported
 from noregret.optimizer.space.contexts import FixedContext
 from noregret.optimizer.space.parameters import finite
-
-DRAWS = 500
-"""Joint draws of all objectives."""
-
-CONTENDERS = 250
-"""Settings besides the front that are drawn jointly at most."""
-
-REACH = 3.0
-"""A setting may be on the front if no cautious value of the front is above its mean + this many std everywhere."""
-
-TOGETHER = 100
-"""Settings that are predicted together."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,9 +46,9 @@ class JointEstimate:
     probability : float
         That no other setting is better in one objective and not worse in another, among those that were measured or
         are on the front.
-    level : float
     feasible : float
         The probability that all constraints are met, 1 without any.
+    level : float
     is_likeliest : bool
         True if it was recommended although it likely violates a constraint or limit, as everything else does.
     """
@@ -69,8 +58,8 @@ class JointEstimate:
     lower: Mapping[str, float]
     upper: Mapping[str, float]
     probability: float
+    feasible: float
     level: float = LEVEL
-    feasible: float = 1.0
     is_likeliest: bool = field(default=False, compare=False)
 
     def __repr__(self) -> str:
@@ -167,7 +156,10 @@ class FrontAnswers:
 
     @cached_property
     def _cautious(self) -> tuple[Floats, Floats, Floats]:
-        """Points of the pool, (n, d), the cautious numbers of each objective there, and optimistic ones, (n, m)."""
+        """Points of the pool, (n, d), the cautious numbers of each objective there, and optimistic ones, (n, m).
+
+        A setting may be on the front if no cautious value of it is above the setting's optimistic one everywhere.
+        """
         points = self._first.state.belief.arms[self._pool]
         mean, std = means_at(self.states, points)
         return points, mean - self._first.config.caution * std, mean + REACH * std
@@ -210,9 +202,9 @@ class FrontAnswers:
 
     def predict(self, params: Sequence[Any]) -> list[JointEstimate]:
         """Estimates of each of these params of the whole space, at least one."""
-        if len(params) > TOGETHER:
-            starts = range(0, len(params), TOGETHER)
-            return [its for start in starts for its in self.predict(params[start : start + TOGETHER])]
+        if len(params) > CONTENDERS:
+            starts = range(0, len(params), CONTENDERS)
+            return [its for start in starts for its in self.predict(params[start : start + CONTENDERS])]
         columns = [answers.predict(params) for answers in self.each.values()]
         points = self._first.state.history.space.encode(params)
         drawn, count = self.draws(np.vstack([points, self._contenders])), len(points)
@@ -282,7 +274,7 @@ class FrontAnswers:
         unit = np.where(unit > HUGE, unit, 1.0)  # a product of huge numbers is not finite
         volumes = np.array([hypervolume(each / unit, worst / unit) for each in drawn])
         for factor in unit:
-            volumes = np.minimum(volumes, LARGEST / factor) * factor
+            volumes = np.minimum(volumes, LARGEST_VALUE / factor) * factor
         lower, upper = np.quantile(volumes, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
         found = dict(zip(self.each, (signs * worst + 0.0).tolist(), strict=True))
         return Hypervolume(float(volumes.mean()), lower, upper, found)

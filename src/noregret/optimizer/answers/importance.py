@@ -10,7 +10,8 @@ shares of parameters that act together add up to more than 1. f is not known: th
 mean. Each joint draw from the posterior has a share of its own, and the interval holds most of them, under every model
 that the observations do not refute. No draw is without a trace of any parameter, so draws alone would never say that a
 parameter may do nothing: the interval reaches as far below the estimate as above, as a factor, and down to 0 if noise
-alone may explain the observations. Heuristic. Very bad values count as less bad than they are, as everywhere (`Scale`).
+alone may explain the observations. Heuristic. Very bad values count as less bad than they are, as everywhere
+(`ValueScale`).
 
 A parameter with one value that spoils everything has nearly all of the variance, though other parameters matter more
 for the choice. So there is a second share: that of max(f, median f), in which the settings of the worse half are all
@@ -26,21 +27,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from noregret.belief.numerics.linalg import pivoted_root
-from noregret.belief.posterior import Floats, Rng
-from noregret.optimizer.answers.certificate import LEVEL, Certificate
+from noregret.gp.linalg import pivoted_root
+from noregret.gp.posterior import Floats, Rng
+from noregret.optimizer.answers.certificate import AVERAGED, Certificate
+from noregret.optimizer.model.evidence import LEVEL
 from noregret.optimizer.model.sobol import sobol
 from noregret.optimizer.model.tenable import Tenable
 from noregret.optimizer.space.space import Space
 
-PLACES = 256
-"""Settings at which a parameter is drawn again."""
+DRAWS_OF_SHARES = 200
+"""Draws of f. With these it takes 0.1 to 0.3 s, and its time is proportional to them."""
 
-DRAWS = 200
-"""Draws of f."""
-
-FEWEST = 16
-"""Pairs of settings that must meet all conditions, so that only such pairs count."""
+FEWEST_PAIRS = 16
+"""Pairs of settings that must meet all conditions, so that only such pairs count. Not measured."""
 
 
 class Share(NamedTuple):
@@ -65,14 +64,19 @@ class Importance(dict[str, Share]):
         return "\n".join(f"{name:{width}}  {share}" for name, share in self.items())
 
 
-def shares(certificate: Certificate) -> tuple[list[Share], list[Share]]:
-    """The share of each parameter over the whole space and among the better half, in the order of the space."""
+def shares(certificate: Certificate, space: Space) -> tuple[list[Share], list[Share]]:
+    """The share of each parameter over the whole space and among the better half, in the order of the space.
+
+    Settings are even on the scales of this space, which need not be the one that the models are about.
+    """
     groups = np.array(certificate.space.groups)
-    drawn = sobol(PLACES, 2 * len(groups), 0)
+    drawn = sobol(AVERAGED, 2 * len(groups), 0)
     places, others = drawn[:, : len(groups)], drawn[:, len(groups) :]
     changed = [np.where(groups == group, others, places) for group in range(groups.max() + 1)]
-    pairs = [_allowed(certificate.space, places, each) for each in changed]
-    snap, rng = certificate.space.snap, np.random.default_rng(certificate.seed)
+    pairs = [_allowed(space, places, each) for each in changed]
+    snap, rng = space.snap, np.random.default_rng(certificate.seed)
+    if certificate.space != space:
+        snap = lambda points: certificate.space.encode(space.decode(points))  # noqa: E731
     models = [model for model in certificate.tenable if model.amplitude > 0]
     found = [
         [_indices(model, snap(np.vstack(pair)), rng) for model in models]  # (models, 2, 1 + draws)
@@ -87,7 +91,7 @@ def shares(certificate: Certificate) -> tuple[list[Share], list[Share]]:
 def _allowed(space: Space, places: Floats, changed: Floats) -> tuple[Floats, Floats]:
     """The pairs of which both meet ``require``; all, to be snapped, if they are too few to tell anything."""
     both = space.holds(places) & space.holds(changed)
-    return (places[both], changed[both]) if np.count_nonzero(both) >= FEWEST else (places, changed)
+    return (places[both], changed[both]) if np.count_nonzero(both) >= FEWEST_PAIRS else (places, changed)
 
 
 def _share(found: Floats) -> Share:
@@ -100,13 +104,14 @@ def _share(found: Floats) -> Share:
 
 
 def _indices(model: Tenable, points: Floats, rng: Rng) -> Floats:
-    """The total index of the mean of f at (2n, d) points, and of each of `DRAWS` draws of f, none of them above 1.
+    """The total index of the mean of f at (2n, d) points, and of each draw of f, none of them above 1.
 
-    Of the parameter that the second half of the points has drawn again; (2, 1 + draws), the second for the better half.
+    There are `DRAWS_OF_SHARES` draws. Of the parameter that the second half of the points has drawn again; (2, 1 +
+    draws), the second for the better half.
     """
     mean, covariance = model.process.joint(points)
     root = pivoted_root(covariance)
-    weights = np.column_stack([np.zeros(root.shape[1]), rng.standard_normal((root.shape[1], DRAWS))])
+    weights = np.column_stack([np.zeros(root.shape[1]), rng.standard_normal((root.shape[1], DRAWS_OF_SHARES))])
     values = replace(model.fitted.scale, bend=math.inf).original(mean[:, None] + root @ weights)
     sizes = np.abs(values).max(axis=0)
     values = values / np.where(sizes > 0, sizes, 1.0)  # so that squares are neither 0 nor infinite

@@ -12,19 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from noregret.belief.posterior import Floats, Ints, Rng
+from noregret.gp.posterior import Floats, Ints, Rng
 from noregret.optimizer.model.posterior import Conditioned
 from noregret.optimizer.model.sobol import sobol
-from noregret.optimizer.space.space import Space
+from noregret.optimizer.space.space import SAME, Space
 
 MOST_DRAWN = 50_000
-"""Coordinates that a cover of a space with conditions takes at most, before those outside are dropped."""
-
-ROUNDING = 1e-6
-"""Distance in lengthscales by which rounding may move a point of a space."""
+"""Coordinates that a cover of a space with conditions takes at most, before those outside are dropped. Not measured."""
 
 HOLE = 0.075
-"""A place is unexplored if no measurement is nearer than this times sqrt(d), d the number of parameters."""
+"""A place is unexplored if no measurement is nearer than this times sqrt(d), d the number of parameters. Decision
+0238."""
 
 Penalty = Callable[[Floats], Floats]
 """Term that is added to the means at (n, d) points, (n,): the log probability that the constraints are met."""
@@ -44,7 +42,8 @@ class Candidates:
     Parameters
     ----------
     cover : int
-        Points of the cover.
+        Points of the cover. Of the points measured outside of the space at most half as many are moved into it, the
+        nearest ones.
     cloud : int
         Points drawn around the best in each step.
     radii : floats
@@ -55,21 +54,25 @@ class Candidates:
         In a space of at most this many points the posterior is made of all that were measured.
     whole : int
         A space of at most this many points is taken whole.
-    brought : int
-        At most this many of the points measured outside of the space are moved into it, the nearest ones.
     entries : float
         The kernel of candidates and measured points has about this many entries at most: where it would have more,
         fewer points are drawn and moved.
     """
 
     cover: int = 512
+    """Half of it, and of the cloud, may be worse: decision 0189."""
     cloud: int = 128
+    """As for the cover."""
     radii: tuple[float, ...] = (0.5, 0.2, 0.1, 0.05, 0.02)
+    """Not measured."""
     centres: int = 5
+    """Not measured."""
     few: int = 1000
+    """Decision 0080."""
     whole: int = 5000
-    brought: int = 256
+    """Not measured."""
     entries: float = 300_000
+    """Decision 0080."""
 
     def __call__(
         self,
@@ -83,10 +86,11 @@ class Candidates:
         """Draw points of the space, given the (u, d) measured points and the lengthscale of each coordinate."""
         if space.count <= self.whole:
             return Drawn(space.everything(), process.lifted(space.everything()))
-        groups, most = np.array(space.groups), self.cover + self.cloud * len(self.radii) + self.brought
+        groups, brought = np.array(space.groups), self.cover // 2
+        most = self.cover + self.cloud * len(self.radii) + brought
         part = min(1.0, self.entries / (len(measured) * most))
         cover, cloud_size = math.ceil(part * self.cover), math.ceil(part * self.cloud)
-        near = self._nearest(space, measured, lengthscales, math.ceil(part * self.brought))
+        near = self._nearest(space, measured, lengthscales, math.ceil(part * brought))
         drawn = [np.vstack([space.snap(measured[near]), spread_out(space, cover, 0, rng)])]
         lifted, means, stds = [], [], []
         for radius in (*self.radii, None):
@@ -105,7 +109,7 @@ class Candidates:
     def _nearest(self, space: Space, points: Floats, lengthscales: Floats, most: int) -> Ints:
         """Those of (n, d) points that are in the space and, up to ``most``, the nearest of the others, in order."""
         away = np.linalg.norm((points - space.snap(points)) / lengthscales, axis=1)
-        return np.sort(top(-away, max(most, int(np.count_nonzero(away <= ROUNDING)))))
+        return np.sort(top(-away, max(most, int(np.count_nonzero(away <= SAME)))))
 
 
 def top(scores: Floats, count: int) -> Ints:

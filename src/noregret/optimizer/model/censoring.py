@@ -22,24 +22,18 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr
 
-from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.model.evidence import Evidence
-from noregret.optimizer.model.kernel import Fit
+from noregret.gp import functions as sp
+from noregret.gp.posterior import Floats, Ints
+from noregret.optimizer.model.evidence import LEAST_NOISE, Evidence
+from noregret.optimizer.model.kernel import FAR, Fit
 from noregret.optimizer.model.noise import NoiseModel, smoothed
-
-LEAST = 1e-6
-"""Least precision of a site, in standardised units: it says nothing, and matrices stay well-conditioned."""
 
 SWEEPS, PRECISE = 30, 1e-3
 """Rounds of the search at the most, and the change of a mean, in standard deviations, below which it ends."""
 
 STEP = 0.6
-"""Part of the way that each round goes: sites of neighbours change together, and would overshoot."""
-
-FAR = 30.0
-"""Standard deviations on the wrong side of a bound from which r = -z - 1 / z is as good as exact."""
+"""Part of the way that each round goes: sites of neighbours change together, and would overshoot. Not measured."""
 
 
 class Sites(NamedTuple):
@@ -57,14 +51,14 @@ def sites(mean: Floats, variance: Floats, bound: Floats, side: Floats, noise: Fl
     """
     total = variance + noise
     z = side * (mean - bound) / np.sqrt(total)
-    log_mass = log_ndtr(z)
+    log_mass = sp.log_ndtr(z)
     near = np.maximum(z, -FAR)
-    ratio = np.exp(-0.5 * near**2 - 0.5 * math.log(2 * math.pi) - log_ndtr(near))
+    ratio = np.exp(-0.5 * near**2 - 0.5 * math.log(2 * math.pi) - sp.log_ndtr(near))
     away = np.maximum(-z, FAR)
     ratio = np.where(z < -FAR, away + 1 / away, ratio)
     beyond = np.where(z < -FAR, 1 / away, near + ratio)  # z + r, which is above 0
     curvature = ratio * beyond / total
-    precision = np.maximum(curvature / np.maximum(1 - variance * curvature, 1e-12), LEAST)
+    precision = np.maximum(curvature / np.maximum(1 - variance * curvature, 1e-12), LEAST_NOISE**2)
     return Sites(mean + side * np.sqrt(total) / beyond, precision, log_mass)
 
 
@@ -92,7 +86,7 @@ def resolved(evidence: Evidence, fit: Fit, noise: NoiseModel) -> Resolved:
         own = np.isnan(evidence.noise[bounded])
         spread = np.where(own, spread * noise.levels(evidence.points[where]), spread)
     kernel, now = fit.covariance(evidence), evidence
-    precision, shift = np.full(len(bounded), LEAST), LEAST * bounds
+    precision, shift = np.full(len(bounded), LEAST_NOISE**2), LEAST_NOISE**2 * bounds
     doubt, last = np.ones(len(bounded)), np.full(len(evidence.points), np.inf)
     trust = np.ones(len(evidence))
     for sweep in range(SWEEPS):

@@ -12,39 +12,38 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr
 
-from noregret.belief.posterior import Floats
-from noregret.optimizer.model.posterior import Posterior
-
-UNKNOWN_FEASIBLE = math.log(0.5)
-"""Log probability that a constraint with fewer than two numbers is met."""
+from noregret.gp import functions as sp
+from noregret.gp.posterior import Floats
+from noregret.optimizer.model.evidence import CAUTION, LEVEL
+from noregret.optimizer.model.posterior import PosteriorAtArms
 
 IGNORE = 0.01
-"""A setting that meets all constraints with less probability is no alternative to the recommended one."""
+"""A setting that meets all constraints with less probability is no alternative to the recommended one. By taste."""
 
-RECOMMEND = 0.95
+RECOMMEND = LEVEL
 """A setting that meets all constraints with at least this probability may be recommended."""
 
 SEARCH = 0.5
-"""While no measured setting meets all constraints with this probability, questions look for one that does."""
+"""While no measured setting meets all constraints with this probability, questions look for one that does. As likely as
+not."""
 
-OPTIMISM = 2.0
-"""Standard deviations above its mean at which a constraint is looked at where all probabilities are below `IGNORE`."""
+UNKNOWN_FEASIBLE = math.log(SEARCH)
+"""Log probability that a constraint with fewer than two numbers is met: one of these is no reason to search."""
 
 REPEATS = 5.0
-"""Number of measurements of a setting that leave little to learn about its constraints."""
+"""Number of measurements of a setting that leave little to learn about it: decision 0041."""
 
 
 class Margin(NamedTuple):
     """Posterior of a constraint's number less its prior mean, and the least that meets it, in standard units."""
 
-    posterior: Posterior
+    posterior: PosteriorAtArms
     least: float
 
     def log_probability(self, mean: Floats, std: Floats) -> Floats:
         """Log probability that the constraint is met, (n,)."""
-        return np.asarray(log_ndtr((mean - self.least) / np.maximum(std, 1e-12)))
+        return np.asarray(sp.log_ndtr((mean - self.least) / np.maximum(std, 1e-12)))
 
 
 Margins = Sequence[Margin | None]
@@ -73,10 +72,10 @@ def shortfall(margins: Margins, arms: int, width: float) -> Floats:
 def search_scores(margins: Margins, log_feasible: Floats) -> Floats:
     """Scores of the arms while no measured one is likely feasible, (N,): the likeliest that still tells something.
 
-    Where no arm has more than a faint chance, the one that comes nearest if it is very good.
+    Where no arm has more than a faint chance, the one that comes nearest at its mean + `CAUTION` std.
     """
     if log_feasible.max() < math.log(IGNORE):
-        log_feasible = shortfall(margins, len(log_feasible), OPTIMISM)
+        log_feasible = shortfall(margins, len(log_feasible), CAUTION)
     known = [margin.posterior for margin in margins if margin is not None]
     news = [np.minimum(1.0, REPEATS * posterior.variance / posterior.ridge) for posterior in known]
     return np.asarray(log_feasible + (np.log(np.maximum(np.max(news, axis=0), 1e-300)) if news else 0.0))

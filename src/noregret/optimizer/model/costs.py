@@ -18,29 +18,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from noregret.belief.posterior import Floats
-from noregret.optimizer.model.evidence import subset
+from noregret.gp.posterior import Floats
+from noregret.optimizer.model.evidence import FEWEST_OBSERVATIONS, subset
 from noregret.optimizer.model.history import History
 from noregret.optimizer.model.hypotheses import FittedModels, ModelConfig, milestone
 from noregret.optimizer.model.learning import Learnt, learn
 from noregret.optimizer.model.transforms import Logarithms, RobustScale
-from noregret.optimizer.space.space import Bools
-
-LEAST = 4
-"""Number of costs from which they are modelled."""
+from noregret.optimizer.space.space import Bools, Space
 
 REFIT = 10, 1.5
-"""When to repeat the fit of the costs: see `milestone`."""
+"""When to repeat the fit of the costs: see `milestone`. Half as many answers again, so that it adds little to the time
+of a question: decision 0214."""
 
 COOLED_FROM = 0.5
 """Part of the budget that is left when the exponent of the cost begins to fall from 1 to 0. Lee et al. let it fall from
-the end of the initial design on."""
+the end of the initial design on. Decision 0214."""
 
 NO_BUDGET = 0.5
-"""The exponent if no budget is known: half way between improvement per cost and plain improvement."""
-
-DOUBT = 1.0
-"""A setting fits into what is left if its predicted ln cost plus this many standard deviations does."""
+"""The exponent if no budget is known: half way between improvement per cost and plain improvement. Decision 0214."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +51,9 @@ class CostModel:
         return -(models.scale.centre + unit * (models.fit.centre + mean)), unit * np.sqrt(std**2 + noise)
 
     def likely_at_most(self, points: Floats) -> Floats:
-        """The ln cost that a measurement at each of (n, d) points likely does not exceed, (n,)."""
+        """The ln cost, mean + std, that a measurement at each of (n, d) points likely does not exceed, (n,)."""
         mean, std = self.predict(points)
-        return np.asarray(mean + DOUBT * std)
+        return np.asarray(mean + std)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,23 +113,23 @@ class CurrentCosts:
     def __init__(self, config: ModelConfig) -> None:
         plain = RobustScale(bend=math.inf)
         self._config = replace(config, scale=plain, logarithms=Logarithms(gaps=()), local_noise=None)
-        self._fitted: tuple[int, FittedModels] | None = None
+        self._fitted: tuple[int, Space, FittedModels] | None = None
         self._model: tuple[int, CostModel] | None = None
 
     def model(self, history: History) -> CostModel | None:
         """Model of the costs so far; None if there are too few."""
         answers, config = len(history), self._config
-        if history.costs(answers) < LEAST:
+        if history.costs(answers) < FEWEST_OBSERVATIONS:
             return None
-        at = milestone(answers, LEAST, *REFIT)
-        if history.costs(at) < LEAST:
+        at = milestone(answers, FEWEST_OBSERVATIONS, *REFIT)
+        if history.costs(at) < FEWEST_OBSERVATIONS:
             at = answers
-        stop = max(at, milestone(answers, LEAST, *config.refresh, config.longest))
-        if self._fitted is None or self._fitted[0] != at:
-            self._fitted = at, config.calibrated(history.log_costs(at))
+        stop = max(at, milestone(answers, FEWEST_OBSERVATIONS, *config.refresh, config.longest))
+        if self._fitted is None or self._fitted[:2] != (at, history.space):
+            self._fitted = at, history.space, config.calibrated(history.log_costs(at))
             self._model = None
         if self._model is None or self._model[0] != stop:
-            models = self._fitted[1]
+            models = self._fitted[2]
             evidence = subset(models.scale.standardised(history.log_costs(stop)), config.most)
             self._model = stop, CostModel(learn(models, evidence))
         return self._model[1]

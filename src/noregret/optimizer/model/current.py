@@ -17,30 +17,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noregret.belief.posterior import Floats, Ints
-from noregret.decision.playing import child
-from noregret.optimizer.checking import UNKNOWN
+from noregret.gp.posterior import Floats, Ints
+from noregret.gp.seeds import child
+from noregret.optimizer.checking import UNKNOWN, Drift
 from noregret.optimizer.measures import Measures
 from noregret.optimizer.model.constraints import RECOMMEND, Margin, Margins, log_feasible, log_feasible_at
-from noregret.optimizer.model.drift import Drift, DriftMonitor, DriftTest, refresh_interval
-from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.drift import DriftMonitor, DriftTest, refresh_interval
+from noregret.optimizer.model.evidence import ABSURD, Evidence
 from noregret.optimizer.model.history import History, Signed
 from noregret.optimizer.model.hypotheses import FittedModels, ModelConfig, milestone
 from noregret.optimizer.model.learning import Learnt, learn, representative
-from noregret.optimizer.model.posterior import Posterior
+from noregret.optimizer.model.noise import COMMON
+from noregret.optimizer.model.posterior import PosteriorAtArms
 from noregret.optimizer.model.safety import Safety, safety
 from noregret.optimizer.model.step import LevelShift, find_step
 from noregret.optimizer.model.transforms import Logarithms, RobustScale
 from noregret.optimizer.space.contexts import ContextSpace, FixedContext, with_context
-from noregret.optimizer.space.space import Bools, Space
+from noregret.optimizer.space.space import SAME, Bools, Space
+from noregret.optimizer.trial import OUTLYING
 
 LOG = logging.getLogger("noregret")
 
-SAME = 1e-6
-"""Distance by which rounding may move the coordinates of params from those of their candidate."""
-
 CANDIDATE = -1
-"""Number that stands for an arm which is no point of the history."""
+"""Number that stands for an arm which is no point of the history. Points are counted from 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +49,11 @@ class Snapshot:
     Parameters
     ----------
     history : History
+        In the coordinates that explain the values better: those given, or logarithmic ones.
     space : Space
-        Where candidates are: all of the space, or one context.
+        Where candidates are: all of the space, or one context; in the same coordinates.
     models : FittedModels
-    belief : Posterior
+    belief : PosteriorAtArms
         Of f less its prior mean, in standardised units, at the arms: points of the history, and candidates.
     numbers : (N,) ints
         Point of the history that each arm is, `CANDIDATE` for the others.
@@ -74,7 +74,7 @@ class Snapshot:
     history: History
     space: Space
     models: FittedModels
-    belief: Posterior
+    belief: PosteriorAtArms
     numbers: Ints
     margins: Margins
     learnt: Learnt
@@ -183,6 +183,20 @@ class Snapshot:
             ]
         return trust
 
+    def absurd(self) -> dict[int, float]:
+        """Answers with next to no trust that lie `ABSURD` standard deviations from what all others say, and how many.
+
+        Empty if there are more than a few: then they are the tails of the noise.
+        """
+        history, found = self.history, dict[int, float]()
+        for index in np.flatnonzero(self.all_trust() < OUTLYING).tolist():
+            (value, noise, bound), point = history.reading(index), history.point(history.where(index))
+            mean, std = (float(its[0]) for its in self.belief.predict(point[None]))
+            away = self.models.deviations(value, noise, point, mean, std)
+            if not bound and away >= ABSURD and (self.step is None or index >= self.step.until):
+                found[index] = away
+        return found if len(found) <= max(1, COMMON * history.measured) else {}
+
 
 class Fitted(NamedTuple):
     """Number of answers of the last fit, its models, the number of answers that are weighed together, and a step."""
@@ -217,7 +231,7 @@ class _Drawn:
     numbers: Ints
     placed: int
     """Number of points that have an arm or are left out."""
-    beliefs: Mapping[str, Posterior]
+    beliefs: Mapping[str, PosteriorAtArms]
     """Of the measures that have been learnt."""
     trust: Mapping[str, tuple[Floats, tuple[float, ...]]]
     """Trust in each of the answers that were weighed, nan for failures and what is left out, and in each later one."""
@@ -229,7 +243,7 @@ class Beliefs:
 
     An objective and a constraint each have their own scale, noise, kernel and trust, as if it were the only one. Given
     the observations they are independent: heuristic. The fields cache the last result of each step; none of them is
-    ever changed in place.
+    ever changed in place, but for ``space``, that of the last snapshot.
     """
 
     def __init__(
@@ -241,26 +255,25 @@ class Beliefs:
         drift: Drift = None,
         risks: Sequence[float | None] | None = None,
     ) -> None:
-        self._space, self._config, self._seed, self._measures = space, config, seed, measures
+        self.space = self._space = space
+        self._config, self._seed, self._measures = config, seed, measures
         self._limits = {name: its.limit for name, its in measures.constraints.items() if its.limit}
         self._risks = risks
         self._safety: Safety | None = None
         self._test = DriftTest(drift if isinstance(drift, float) else None)
-        monitor = None if drift is None else DriftMonitor(self._test)
+        monitor = None if drift is None else DriftMonitor(self._test, milestone=0, tested_at=0)
         self._monitors: Mapping[str, DriftMonitor | None] = dict.fromkeys(measures.objectives, monitor)
-        self._still: Mapping[str, tuple[int, FittedModels, LevelShift | None]] = {}
-        self._constraint_fits: tuple[int, bool, Mapping[str, FittedModels]] | None = None
+        self._still: Mapping[tuple[str, bool], tuple[int, FittedModels, LevelShift | None]] = {}
+        self._constraint_fits: tuple[tuple[int, bool, bool], Mapping[str, FittedModels]] | None = None
         self._weighed: _Weighed | None = None
         self._drawn: _Drawn | None = None
 
-    @property
-    def space(self) -> Space:
-        """Space of the last snapshot, or all of it."""
-        return self._space if self._drawn is None else self._drawn.space
-
     def snapshot(self, history: History, space: Space, needed: Iterable[int] = ()) -> Snapshot:
         """State after all answers, two of which have a value of an objective, with the ``needed`` points as arms."""
-        known = {name: history.of(name) for name in self._measures.objectives if history.of(name).measured > 1}
+        self.space, other = space, space.logarithmic
+        if other is not None and history.logarithmic is not None and self._is_better(history.logarithmic, history):
+            history, space = history.logarithmic, other
+        known = self._known(history)
         fitted, needed = {name: self._fitted(own, name) for name, own in known.items()}, tuple(needed)
         first = next(iter(fitted.values()))
         if self._risks is not None and (self._safety is None or self._safety.answers != len(history)):
@@ -282,6 +295,21 @@ class Beliefs:
             found[name] = Snapshot(*seen, safety=self._safety, step=weighed.fitted[name].step)
         return replace(next(iter(found.values())), objectives=found)
 
+    def _known(self, history: History) -> dict[str, History]:
+        """History of each objective that has two values."""
+        return {name: history.of(name) for name in self._measures.objectives if history.of(name).measured > 1}
+
+    def _is_better(self, history: History, other: History) -> bool:
+        """Return True if the values are explained better in the coordinates of a history than in those of another.
+
+        Not asked where f may change, nor where questions must be safe: a scale that changed would break a promise.
+        """
+        if self._risks is not None or any(self._monitors.values()):
+            return False
+        each = ([self._fitted(own, name) for name, own in self._known(its).items()] for its in (history, other))
+        first, second = (sum(fitted.models.explained[0].nats for fitted in its) for its in each)
+        return first > second
+
     def _fitted(self, history: History, name: str) -> Fitted:
         """Fit to the answers up to the last milestone, or since f was last found to change."""
         answers, config, usable = len(history), self._config, history.column.usable
@@ -298,20 +326,21 @@ class Beliefs:
         if history.runs:  # a report takes the place of an earlier one, which may be part of the posterior
             weigh = answers
         models = self._if_still(history, name, at)
-        return Fitted(at, models, weigh, self._still[name][2])
+        return Fitted(at, models, weigh, self._still[name, history.space is self._space][2])
 
     def _if_still(self, history: History, name: str, stop: int) -> FittedModels:
         """Fit to the first ``stop`` answers if f stays; the machine may have changed."""
-        if name not in self._still or self._still[name][0] != stop:
+        key = name, history.space is self._space
+        if key not in self._still or self._still[key][0] != stop:
             evidence, numbers = history.evidence(stop)
             models, step = self._config.calibrated(evidence), None
             if self._measures.is_single and self._monitors[name] is None and history.baseline_points:
                 baseline = np.flatnonzero(np.isin(numbers, history.baseline_points))
                 models, step = find_step(self._config.calibrated, evidence, baseline, models) or (models, None)
-            self._still = {**self._still, name: (stop, models, step)}
+            self._still = {**self._still, key: (stop, models, step)}
             fit = models.fit
             LOG.debug("fitted after %d answers: noise %.3g, lengthscales %s", stop, fit.noise, fit.lengthscales)
-        return self._still[name][1]
+        return self._still[key][1]
 
     def _weigh(self, known: Mapping[str, History], fitted: Mapping[str, Fitted], stop: int) -> _Weighed:
         """Weigh the answers up to the milestone."""
@@ -349,15 +378,16 @@ class Beliefs:
 
     def _fit_constraints(self, history: History, stop: int, is_moving: bool) -> Mapping[str, FittedModels]:
         """Models of each constraint that has two numbers, fitted where those of the values were, without logarithms."""
-        if self._constraint_fits is None or self._constraint_fits[:2] != (stop, is_moving):
-            config = replace(self._config, logarithms=Logarithms(gaps=()))
+        key = stop, is_moving, history.space is self._space
+        if self._constraint_fits is None or self._constraint_fits[0] != key:
+            config = replace(self._config, logarithms=Logarithms(gaps=()), slips=False)
             if self._risks is not None:  # the bound must not be where numbers count as less bad than they are
                 config = replace(config, scale=RobustScale(bend=math.inf))
             fit = partial(self._test.fitted, config, now=stop) if is_moving else config.calibrated
             each = {name: history.numbers(name, stop) for name in self._limits}
             fits = {name: fit(evidence) for name, evidence in each.items() if len(evidence.exact) > 1}
-            self._constraint_fits = stop, is_moving, fits
-        return self._constraint_fits[2]
+            self._constraint_fits = key, fits
+        return self._constraint_fits[1]
 
     def _draw(self, history: History, space: Space, weighed: _Weighed, needed: tuple[int, ...]) -> _Drawn:
         """Draw candidates for each objective, and compute all posteriors at these and at the points of the history."""
@@ -384,18 +414,17 @@ class Beliefs:
         candidates = np.vstack([lot for _, lot, _ in lots])
         new = unknown(candidates, points[[*shown, *left_out.intersection(history.hopeless.tolist())]])
         arms = np.vstack([points[shown], candidates[new]])
-        beliefs, trust = dict[str, Posterior](), dict[str, tuple[Floats, tuple[float, ...]]]()
+        beliefs, trust = dict[str, PosteriorAtArms](), dict[str, tuple[Floats, tuple[float, ...]]]()
         for name, process in known.items():
             if name in self._limits:
                 nowhere = np.full(len(process.rows.values), CANDIDATE)
-                beliefs[name] = replace(process.at(arms, nowhere), ridge=weighed.learnt[name].models.fit.noise ** 2)
+                beliefs[name] = process.at(arms, nowhere, weighed.learnt[name].models.fit.noise ** 2)
                 continue
             learnt, rows, observed = weighed.learnt[name], weighed.rows[name], weighed.observed[name]
             lifted = np.hstack([its if owner == name else process.lifted(lot) for owner, lot, its in lots])
-            at = process.at(
-                arms, np.searchsorted(shown, rows), np.hstack([process.lifted(points[shown]), lifted[:, new]])
-            )
-            beliefs[name] = replace(at, ridge=learnt.models.noise_variance(arms), rounds=len(observed))
+            lifted = np.hstack([process.lifted(points[shown]), lifted[:, new]])
+            at = process.at(arms, np.searchsorted(shown, rows), learnt.models.noise_variance(arms), lifted)
+            beliefs[name] = replace(at, rounds=len(observed))
             weights = np.full(weighed.stop + 1, UNKNOWN)
             weights[observed] = learnt.trust
             trust[name] = weights[: weighed.stop], ()
@@ -471,7 +500,7 @@ def _are_same(before: Mapping[str, Fitted], now: Mapping[str, Fitted]) -> bool:
     return before.keys() == now.keys() and all(before[name].models is each.models for name, each in now.items())
 
 
-def told(posterior: Posterior, models: FittedModels, arm: int, reading: Signed) -> tuple[Posterior, float]:
+def told(posterior: PosteriorAtArms, models: FittedModels, arm: int, reading: Signed) -> tuple[PosteriorAtArms, float]:
     """Posterior after one more value of an arm, or bound on it, and the trust in it."""
     at = float(posterior.mean[arm]), float(posterior.std[arm])
     standard, std, trust = models.arriving(reading.value, reading.noise, posterior.arms[arm], *at, reading.bound)

@@ -1,7 +1,8 @@
 """Drift: whether f changes over time, how fast, and which observations are out of date.
 
 Two hypotheses about the same observations compete: f stays, or it changes with a half-life that is fitted like the rest
-(see `fit`). Change must explain the observations better by ``nats`` on average over the noise models. With heavy tails
+(see `fit`). Change must explain the observations better by `REFUTED` on average over the noise
+models: things mostly stay, and a kernel that is not quite right finds excuses in time. With heavy tails
 alone, a fixed f takes everything out of date for noise; without them, noise is taken for change. Heuristic.
 """
 
@@ -10,37 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
 
 import numpy as np
 
-from noregret.belief.posterior import Floats
-from noregret.optimizer.model.evidence import Evidence, recent
+from noregret.gp.posterior import Floats, Ints
+from noregret.optimizer.model.evidence import MOST_FITTED, REFUTED, SURPRISING, Evidence, recent
 from noregret.optimizer.model.history import History
 from noregret.optimizer.model.hypotheses import Explained, FittedModels, Hypothesis, ModelConfig, best_first
 from noregret.optimizer.model.learning import Learnt, learn
-from noregret.optimizer.model.transforms import Scale
-from noregret.optimizer.space.parameters import finite
-
-LONGEST = 10_000.0
-"""Longest half-life that can be given, in answers: nothing as old as that is kept."""
-
-Drift = float | Literal["auto"] | None
-"""A half-life in answers, "auto" if it is to be found, None if f stays."""
-
-
-def checked_drift(drift: Any) -> Drift:
-    """None, "auto" or a half-life in answers; ValueError if it is none of these."""
-    if drift is None:
-        return None
-    if isinstance(drift, str) and drift == "auto":
-        return "auto"
-    if finite(drift) and 1 <= drift <= LONGEST:
-        return float(drift)
-    raise ValueError(
-        f"drift must be 'auto' or a half-life, which must be a number of evaluations from 1 to {LONGEST:g}, got "
-        f"{drift!r}: leave it out if nothing changes, or let 'auto' find out"
-    )
+from noregret.optimizer.model.transforms import ValueScale
 
 
 @dataclass(frozen=True)
@@ -49,19 +28,13 @@ class DriftTest:
 
     half_life: float | None
     """Half-life that was given; None if it is to be found."""
-    nats: float = 6.0
-    """Log prior odds against change: things mostly stay, and a kernel that is not quite right finds excuses in time."""
-    stays: int = 40
-    """A change found this many answers ago is still believed unless as many nats speak against it."""
     enough: int = 30
-    """Observations from which on the test is made."""
-    newest: int = 80
-    older: int = 40
-    """Observations that are looked at: the newest ones, and older ones evenly spread."""
+    """Observations from which on the test is made. Not measured."""
+    span: int = 40
+    """The test looks at twice as many newest observations, and at as many older ones, evenly spread. A change that was
+    found this many answers ago is still believed, unless the rest speaks against it: decision 0160."""
     memory: float = 5.0
     """Older observations than this many half-lives are out of date: they explain 1/32 of the variance at most."""
-    most: int = 200
-    """Observations that the posterior of a changing f is made of at most, half of them the newest."""
 
     def is_likely(self, config: ModelConfig, evidence: Evidence, now: int) -> bool:
         """Return True if change explains more under Gaussian noise, without a prior against it: a quick first look."""
@@ -79,9 +52,7 @@ class DriftTest:
             return FittedModels(tuple(config.noises(scale, aged)))
         moving, still, gains = self._compared(config, scale, aged)
         gain = float(np.mean(gains))
-        is_found = gain >= self.nats or (
-            gain > -self.nats and self._gain(config, evidence, now - self.stays) >= self.nats
-        )
+        is_found = gain >= REFUTED or (gain > -REFUTED and self._gain(config, evidence, now - self.span) >= REFUTED)
         explaining = [view for view, its in zip(moving, gains, strict=True) if its > 0]
         tried = (explaining or moving) if is_found else still
         return best_first(tried)
@@ -91,7 +62,7 @@ class DriftTest:
         assert evidence.when is not None
         oldest = min(now - math.ceil(self.memory * found.fit.half_life), int(evidence.when.max()))
         young = np.flatnonzero(evidence.when >= oldest)
-        kept = young[recent(young.size, self.most // 2, self.most // 2)]
+        kept = young[recent(young.size, MOST_FITTED // 2, MOST_FITTED // 2)]
         return found.scale.standardised(evidence.aged(kept, now))
 
     def _gain(self, config: ModelConfig, evidence: Evidence, now: int) -> float:
@@ -102,7 +73,7 @@ class DriftTest:
         return float(np.mean(self._compared(config, *self._looked_at(config, evidence, now))[2]))
 
     def _compared(
-        self, config: ModelConfig, scale: Scale, aged: Evidence
+        self, config: ModelConfig, scale: ValueScale, aged: Evidence
     ) -> tuple[list[Explained], list[Explained], list[float]]:
         """Noise models if f changes, the same if it stays, and by how many nats each explains more if it changes.
 
@@ -114,11 +85,15 @@ class DriftTest:
         )
         return moving, still, [changing.nats - staying.nats for changing, staying in zip(moving, still, strict=True)]
 
-    def _looked_at(self, config: ModelConfig, evidence: Evidence, now: int) -> tuple[Scale, Evidence]:
+    def looked_at(self, count: int) -> Ints:
+        """Indices of those of ``count`` observations that the test is made on."""
+        return recent(count, 2 * self.span, self.span)
+
+    def _looked_at(self, config: ModelConfig, evidence: Evidence, now: int) -> tuple[ValueScale, Evidence]:
         """A scale, and in its units the observations of the first ``now`` answers that the test is made on."""
         assert evidence.when is not None
         known = np.flatnonzero(evidence.when < now)
-        chosen = known[recent(known.size, self.newest, self.older)]
+        chosen = known[self.looked_at(known.size)]
         scale = config.scale(evidence.chosen(chosen).exact)
         return scale, scale.standardised(evidence.aged(chosen, now, self.half_life))
 
@@ -127,25 +102,25 @@ class DriftTest:
 class DriftMonitor:
     """The last test for drift, and how surprising each answer since then was.
 
-    The test is made at milestones of the number of answers, and at once after surprising answers: when the mean squared
-    distance of the last five from their prediction, in standard deviations, reaches ``surprise``. So the result depends
-    on the answers alone. Gaussians that are as well known as they seem pass 5 once in 7,000 times.
+    The test is made at milestones of the number of answers, and at once after surprising answers: when the last five
+    are together as far from their prediction, by the root of the sum of squared distances in standard deviations, as
+    is out of the question for one (`SURPRISING`). So the result depends on the answers alone. Gaussians that are as
+    well known as they seem are that far away once in 7,000 times.
     """
 
     test: DriftTest
-    milestone: int = 0
-    tested_at: int = 0
+    milestone: int
+    tested_at: int
     found: FittedModels | None = None
     """Models with a finite half-life, None if f was found to stay."""
     expected: Learnt | None = None
     """Posterior that answers are compared with."""
     squares: tuple[float, ...] = ()
     """Squared distance of each answer since the test from its prediction."""
-    surprise: float = 5.0
     together: int = 5
-    """Answers that are looked at together."""
+    """Answers that are looked at together. Decision 0160."""
     farthest: float = 4.0
-    """Distance at the most that one answer counts as: a single outlier is no sign of change."""
+    """Distance at the most that one answer counts as: a single outlier is no sign of change. Decision 0160."""
 
     def after(
         self, history: History, config: ModelConfig, milestone: int, still: Callable[[], FittedModels]
@@ -160,7 +135,7 @@ class DriftMonitor:
                 break
             squares = (*monitor.squares, *monitor._surprises(history, begin))
             sums = np.convolve(squares, np.ones(self.together), "full")[: len(squares)]
-            late = np.flatnonzero(sums >= self.surprise * self.together)
+            late = np.flatnonzero(sums >= SURPRISING**2)
             if not late.size:
                 return replace(monitor, squares=squares)
             monitor = monitor._tested(history, config, monitor.tested_at + int(late[0]) + 1, None)
@@ -178,8 +153,8 @@ class DriftMonitor:
         found = self.test.fitted(config, evidence, stop) if is_likely or still is None else still()
         if found.is_moving:
             return replace(blank, found=found, expected=learn(found, self.test.current(found, evidence, stop)))
-        looked_at = recent(len(evidence), self.test.newest, self.test.older)
-        return replace(blank, expected=learn(found, found.scale.standardised(evidence.chosen(looked_at))))
+        looked_at = evidence.chosen(self.test.looked_at(len(evidence)))
+        return replace(blank, expected=learn(found, found.scale.standardised(looked_at)))
 
     def _surprises(self, history: History, begin: int) -> Floats:
         """Squared distance of each answer from ``begin`` on from its prediction, 0 for a failure and for a bound."""

@@ -6,11 +6,42 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from noregret.belief.posterior import Floats, Ints
+from noregret.gp.posterior import Floats, Ints
+
+LEVEL = 0.95
+"""Probability of all that is stated, and of all that is taken for sure: 95%, by convention."""
+
+CAUTION = 2.0
+"""Standard deviations from a mean to a cautious guess, or to a hopeful one: a Gaussian is within them with 95%. From 0
+to 4 it makes no difference to recommendations: decision 0041."""
+
+REFUTED = 6.0
+"""Nats, odds of 400 to 1, by which a model explains less than another one if it is refuted: decision 0185."""
+
+UNLIKELY = 3.0
+"""Nats, odds of 20 to 1, against a scale or a noise that is not the plain one: by taste, half of `REFUTED` (0192)."""
+
+FEWEST_OBSERVATIONS = 3
+"""Observations of one thing that say something about it, its noise or that it fails: two may agree by accident."""
+
+MOST_FITTED = 250
+"""Points that are fitted to, and that a fit is doubted with, at most: the cost grows with their cube (0080)."""
+
+LEAST_NOISE = 1e-3
+"""Noise is never taken for less than this part of the amplitude, nor of the unit: matrices of `MOST_FITTED` points, and
+squares of it, stay well-conditioned."""
+
+ABSURD = 10.0
+"""Numbers this many times as far away as is usual, in units or ranges of the others, are absurd: by taste."""
+
+SURPRISING = 5.0
+"""Standard deviations from a prediction, or robust units from the middle, beyond which Gaussian noise is out of the
+question: once in 2 million times. Decision 0192."""
 
 AGREEING = 4
 """Settings whose repeats are all equal from which on there is no noise, or repeats of the best one: by accident two
-trainings of five agree in a fifth of the cases, four times in one of 600, about the 6 nats that refute a model."""
+trainings of five agree in a fifth of the cases, four times in one of 600, about the 6 nats that refute a model.
+Decision 0239."""
 
 
 @dataclass(frozen=True)

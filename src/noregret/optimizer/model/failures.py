@@ -3,12 +3,12 @@
 A setting that has failed and never worked is either hopeless, it always fails, or flaky, it fails with a probability q
 like any other. With f failures there and at the settings nearest to it, and s of these that work, the odds are
 
-    hopeless : flaky = PRIOR q^-f ((1 - q) / LEAKY)^-s,
+    hopeless : flaky = prior q^-f ((1 - q) / LEAKY)^-s,
 
 and q is the share of failures among the answers, but for those at settings that are likely hopeless. The two are found
 in turn, all being taken for hopeless at first. So one failure is enough where failures are rare, more are needed where
-they are common or amid settings that work, and ENOUGH are enough anywhere. Heuristic: neighbours count for less the
-farther away they are.
+they are common or amid settings that work, and `FEWEST_OBSERVATIONS` are enough anywhere. Heuristic:
+neighbours count for less the farther away they are.
 """
 
 from __future__ import annotations
@@ -16,30 +16,28 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.spatial import cKDTree
 
-from noregret.belief.posterior import Floats, Ints
-
-PRIOR = 0.2
-"""The odds that a setting is hopeless, before anything is known about it."""
+from noregret.gp import functions as sp
+from noregret.gp.posterior import Floats, Ints
+from noregret.optimizer.model.evidence import FEWEST_OBSERVATIONS
 
 LEAKY = 0.1
-"""A neighbour of a hopeless setting works with this probability: hopeless regions have edges."""
+"""A neighbour of a hopeless setting works with this probability: hopeless regions have edges. Not measured: see
+decision 0081."""
+
+NEIGHBOUR_DISTANCE = 0.1
+"""Distance in the unit cube at which a neighbour counts for e^(-1/2), times the root of the number of parameters. Not
+measured."""
 
 NEIGHBOURS = 5
-"""Nearest settings that count around one that failed: the more were tried, the nearer they are."""
-
-REACH = 0.1
-"""Distance in the unit cube at which a neighbour counts for e^(-1/2), times the root of the number of parameters."""
-
-ENOUGH = 3
-"""Failures of a setting that never worked after which it is hopeless, whatever its neighbours do."""
+"""Nearest settings that count around one that failed: the more were tried, the nearer they are. Not measured."""
 
 ROUNDS = 20
-"""Number of times that odds and q are found in turn."""
+"""Number of times that odds and q are found in turn. Not measured."""
 
 SUPPOSED = (1.0, 5.0)
-"""Failures and successes that are supposed before the first answer."""
+"""Failures and successes that are supposed before the first answer; a setting is hopeless with the same odds. Not
+measured: see decision 0081."""
 
 
 def hopeless(points: Floats, successes: Ints, failures: Ints, parameters: int) -> Ints:
@@ -58,10 +56,11 @@ def hopeless(points: Floats, successes: Ints, failures: Ints, parameters: int) -
     if not failed.size:
         return failed
     tried = np.flatnonzero(successes + failures)
-    weights, near = _neighbours(points[tried], points[failed], REACH * math.sqrt(parameters))
+    weights, near = _neighbours(points[tried], points[failed], NEIGHBOUR_DISTANCE * math.sqrt(parameters))
     works = successes[tried][near] > 0
     working = (weights * works).sum(axis=1)
     failing = failures[failed] + (weights * ~works).sum(axis=1)
+    prior = SUPPOSED[0] / SUPPOSED[1]
     flaky = SUPPOSED[0] + float(failures[successes > 0].sum())
     steady = SUPPOSED[1] + float(successes.sum())
     certainty = np.ones(failed.size)  # that each is hopeless
@@ -69,12 +68,12 @@ def hopeless(points: Floats, successes: Ints, failures: Ints, parameters: int) -
         unlikely = np.where(certainty < 0.5, 1 - certainty, 0.0)
         unexplained = flaky + float(unlikely @ failures[failed])
         rate = unexplained / (unexplained + steady)
-        certainty = 1 / (1 + rate**failing * ((1 - rate) / LEAKY) ** working / PRIOR)
-    return failed[(certainty > 0.5) | (failures[failed] >= ENOUGH)]
+        certainty = 1 / (1 + rate**failing * ((1 - rate) / LEAKY) ** working / prior)
+    return failed[(certainty > 0.5) | (failures[failed] >= FEWEST_OBSERVATIONS)]
 
 
 def _neighbours(points: Floats, centres: Floats, reach: float) -> tuple[Floats, Ints]:
     """Weights of the points nearest to each centre, itself left out, and their indices, two (n, k)."""
     count = min(NEIGHBOURS + 1, len(points))
-    distances, near = map(np.asarray, cKDTree(points).query(centres, k=np.arange(1, count + 1)))
+    distances, near = map(np.asarray, sp.cKDTree(points).query(centres, k=np.arange(1, count + 1)))
     return np.exp(-0.5 * (distances[:, 1:] / reach) ** 2), near[:, 1:]

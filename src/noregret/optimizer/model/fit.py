@@ -13,50 +13,57 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
-from scipy.spatial.distance import pdist, squareform
 
-from noregret.belief.posterior import Floats
-from noregret.optimizer.model.evidence import Evidence
+from noregret.gp import functions as sp
+from noregret.gp.posterior import Floats
+from noregret.optimizer.model.evidence import LEAST_NOISE, Evidence
 from noregret.optimizer.model.kernel import CENTRE, Fit
 from noregret.optimizer.model.posterior import faded
+from noregret.optimizer.space.space import SAME
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
-KNOWN = 1e-6
-"""A number whose logarithm has a smaller spread than this is known, and is not fitted."""
+LENGTHSCALE = 0.3
+"""Median of the prior of a lengthscale in one dimension: decision 0098."""
 
 
 @dataclass(frozen=True)
 class FitMatern:
     """The most probable fit that L-BFGS finds, under priors that are heuristic.
 
-    Medians and spreads (standard deviations of the logarithm) of what is fitted. ``lengthscale`` is the one in one
+    Medians and spreads (standard deviations of the logarithm) of what is fitted; ``spread`` is that of lengthscales and
+    amplitudes. ``lengthscale`` is the one in one
     dimension; with d parameters that apply together it is longer by d^(1/4), half way to how distances in the cube
-    grow. If f is rough along the axes, the median is ``rough_lengthscale`` times d: distances along the axes add up.
+    grow. If f is rough along the axes, the median is ``lengthscale`` times d: distances along the axes add up.
     The additive part is there from ``enough`` points on: fewer do not tell it from the other. Where most parameters are
-    choices, it is there from the start and expected to be ``additive_names``: a choice has no neighbours from which the
-    joint part could learn. The ``half_life`` is fitted where points have an age and it is unknown.
+    choices, it is there from the start and expected to be as large as the other: a choice has no neighbours from which
+    the joint part could learn. The ``half_life`` is fitted where points have an age and it is unknown.
 
     The posterior density often has several maxima: at one of them all that varies is noise, with long lengthscales,
     even where repeats agree. So the search starts at the medians with the noise that repeats show, and from ``enough``
     points on with lengthscales times each of the ``length_starts``; the most probable end is taken.
     """
 
-    lengthscale: float = 0.3
-    lengthscale_spread: float = 1.0
+    lengthscale: float = LENGTHSCALE
     amplitude: float = 1.0
-    amplitude_spread: float = 1.0
+    """The unit of the values is their spread."""
+    spread: float = 1.0
+    """A factor of 2.7; wider ones are worse: decision 0098."""
     additive: float = 0.4
-    additive_names: float = 1.0
+    """1 finds what is additive sooner, and a narrow hill never: decision 0098."""
     enough: int = 50
+    """Decision 0098."""
     noise: float = 0.3
+    """Not measured."""
     noise_spread: float = 1.5
+    """A factor of 4.5; not measured."""
     half_life: float = 50.0
+    """Not measured: see decision 0160."""
     half_life_spread: float = 0.7
+    """A factor of 2; not measured: see decision 0160."""
     length_starts: tuple[float, ...] = (1.0, 0.25)
-    rough_lengthscale: float = 0.3
+    """Decision 0098."""
 
     def __call__(self, evidence: Evidence, trust: Floats, start: Fit | None = None, is_rough: bool = False) -> Fit:
         """Fit standardised measurements with trust w, (n,), from ``start`` or else from the likeliest start."""
@@ -65,7 +72,7 @@ class FitMatern:
         likelihood = Likelihood(evidence, trust, is_rough)
         parts = 2 if not is_rough and dimension > 1 and (is_named or len(evidence.points) >= self.enough) else 1
         active_together = evidence.active_together or (dimension,) * dimension
-        amplitudes = [self.amplitude, self.additive_names if is_named else self.additive][:parts]
+        amplitudes = [self.amplitude, self.amplitude if is_named else self.additive][:parts]
         centre = self._medians(active_together, amplitudes, evidence, is_rough)
         spread = self._spreads(dimension, parts, evidence)
 
@@ -74,12 +81,18 @@ class FitMatern:
             off = (theta - centre) / spread
             return 0.5 * float(off @ off) - value, off / spread - gradient
 
-        reach = np.where(spread < KNOWN, 0.0, 4 * spread)
+        reach = np.where(spread <= SAME, 0.0, 4 * spread)
         ends = np.append((centre - reach)[:-1], math.log(LEAST_NOISE)), centre + reach
         is_start = start is not None and len(start.theta) == len(centre)  # the other may have another kind of kernel
         starts = [start.theta] if start and is_start else self._starts(centre, likelihood, len(evidence.points))
         found = min((_minimised(loss, each, *ends) for each in starts), key=lambda end: float(end.fun))
         return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
+
+    def usual(self, evidence: Evidence, is_rough: bool = False) -> Fit:
+        """The medians of the prior, whatever the values are, and the mean of f that goes with them."""
+        dimension = int(evidence.groups.max()) + 1
+        medians = self._medians((dimension,) * dimension, [self.amplitude], evidence, is_rough)
+        return Likelihood(evidence, np.ones(len(evidence)), is_rough).fit(medians, 0.0)
 
     def _starts(self, centre: Floats, likelihood: Likelihood, points: int) -> list[Floats]:
         """Medians with the noise that repeats show and with other lengthscales."""
@@ -92,16 +105,14 @@ class FitMatern:
     def _medians(
         self, together: tuple[int, ...], amplitudes: list[float], evidence: Evidence, is_rough: bool
     ) -> Floats:
-        lengthscales = [
-            self.rough_lengthscale * each if is_rough else self.lengthscale * each**0.25 for each in together
-        ]
+        lengthscales = [self.lengthscale * (each if is_rough else each**0.25) for each in together]
         half_life = [] if evidence.ages is None else [evidence.half_life or self.half_life]
         return np.log([*lengthscales, *amplitudes, *half_life, self.noise])
 
     def _spreads(self, dimension: int, parts: int, evidence: Evidence) -> Floats:
-        amplitudes, known = [self.amplitude_spread] * parts, KNOWN / 2 if evidence.half_life else self.half_life_spread
+        amplitudes, known = [self.spread] * parts, SAME if evidence.half_life else self.half_life_spread
         half_life = [] if evidence.ages is None else [known]
-        return np.array([self.lengthscale_spread] * dimension + amplitudes + half_life + [self.noise_spread])
+        return np.array([self.spread] * dimension + amplitudes + half_life + [self.noise_spread])
 
 
 def _minimised(
@@ -135,14 +146,12 @@ def is_mostly_discrete(evidence: Evidence, first: int = 16, share: float = 0.75)
     return bool(2 * np.count_nonzero(discrete) > discrete.size)
 
 
-LEAST_NOISE = 1e-3
-"""Noise is never taken for less than this part of the amplitude, nor of the unit: matrices stay well-conditioned."""
-
-PIECE = 16_384
+NUMBERS_AT_ONCE = 16_384
 """Numbers that are computed at once: what fits into a processor's cache is computed two to three times as fast."""
 
 IMPOSSIBLE = -1e10
-"""The log likelihood under a covariance that is not positive definite after rounding."""
+"""The log likelihood under a covariance that is not positive definite after rounding. It is finite, so that a search
+goes back from there; not measured."""
 
 
 def log_likelihood(evidence: Evidence, trust: Floats, fit: Fit) -> float:
@@ -171,8 +180,9 @@ class Likelihood:
     def __init__(self, evidence: Evidence, trust: Floats, is_rough: bool = False) -> None:
         self.evidence, self.is_rough = evidence, is_rough
         self.dimension = int(evidence.groups.max()) + 1
-        self.answers_apart = None if evidence.ages is None else pdist(evidence.ages[:, None])  # of pairs, like the next
-        self.apart = np.array([pdist(evidence.points[:, evidence.groups == group]) for group in range(self.dimension)])
+        self.answers_apart = None if evidence.ages is None else sp.pdist(evidence.ages[:, None])  # of pairs
+        columns = [evidence.points[:, evidence.groups == group] for group in range(self.dimension)]
+        self.apart = np.array([sp.pdist(its) for its in columns])
         self._room = np.empty((3 + self.dimension, self.apart.shape[1]))  # for what every call computes: see `_kernels`
         unknown = np.isnan(evidence.noise)
         known = np.where(unknown, 0.0, trust / np.where(unknown, 1.0, evidence.noise) ** 2)
@@ -197,14 +207,15 @@ class Likelihood:
         kernels, slope, slopes = self._kernels(lengthscales, amplitudes.size)
         faded = self._faded(half_life)
         kernels *= faded
-        prior = squareform(amplitudes @ kernels + CENTRE**2, checks=False)
+        prior = sp.squareform(amplitudes @ kernels + CENTRE**2, checks=False)
         prior = _with_diagonal(prior, np.full(len(prior), amplitudes.sum() + CENTRE**2))
         value, root, solved, noise, share, between = self._solved(prior, variance)
         if value == IMPOSSIBLE:
             return value, np.zeros_like(theta)
 
-        gap = np.outer(solved, solved) - dpotri(root, lower=1, overwrite_c=1)[0].T  # 2 d value / d matrix, where p <= q
-        pairs = squareform(gap, checks=False)
+        # 2 d value / d matrix, where p <= q
+        gap = np.outer(solved, solved) - sp.dpotri(root, lower=1, overwrite_c=1)[0].T
+        pairs = sp.squareform(gap, checks=False)
         by_lengthscale = amplitudes[0] * self._lengthscale_part(pairs * faded * slope, lengthscales)
         if amplitudes.size > 1:
             by_lengthscale += amplitudes[1] * (slopes @ (pairs * faded)) / (3 * self.dimension)
@@ -234,10 +245,10 @@ class Likelihood:
         noise = 1 / (self.own / variance + self.told)
         share, average = self._pooled(noise, variance)
         between = self.told * share * self.between**2
-        root, bad = dpotrf(_with_diagonal(prior, noise), lower=1, overwrite_a=1)
+        root, bad = sp.dpotrf(_with_diagonal(prior, noise), lower=1, overwrite_a=1)
         if bad:
             return _Solved(IMPOSSIBLE, root, average, noise, share, between)
-        solved = dpotrs(root, average, lower=1)[0]
+        solved = sp.dpotrs(root, average, lower=1)[0]
         value = -0.5 * float(average @ solved) - float(np.log(root.diagonal()).sum())
         value += 0.5 * float(np.log(noise).sum()) - 0.5 * self.unknown * math.log(variance)
         value += self.constant - 0.5 * (self.scatter / variance + self.told_scatter + float(between.sum()))
@@ -289,8 +300,8 @@ class Likelihood:
         return np.asarray(sums / lengthscales**2)
 
     def _pieces(self) -> Iterator[slice]:
-        """Parts of the pairs, see `PIECE`."""
-        step = max(PIECE // self.dimension, 1)
+        """Parts of the pairs, see `NUMBERS_AT_ONCE`."""
+        step = max(NUMBERS_AT_ONCE // self.dimension, 1)
         return (slice(start, start + step) for start in range(0, self.apart.shape[1], step))
 
     def fit(self, theta: Floats, neg_log_prior: float) -> Fit:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from noregret.belief.posterior import Floats, Ints
+from noregret.gp.posterior import Floats, Ints
 from noregret.optimizer.checking import UNKNOWN
 from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.failures import hopeless
@@ -24,11 +24,11 @@ class Signed(NamedTuple):
     """A reading with larger values better: its value, noise (nan if unknown), and 1 or -1 if at least or at most it."""
 
     value: float
-    noise: float = UNKNOWN
-    bound: int = 0
+    noise: float
+    bound: int
 
 
-MISSING = Signed(UNKNOWN)
+NO_VALUE = Signed(UNKNOWN, UNKNOWN, bound=0)
 """Stands for a measure that an answer has no reading of."""
 
 
@@ -41,7 +41,7 @@ class Answer(NamedTuple):
 
     where: int
     numbers: Mapping[str, Signed]
-    run: int = -1
+    run: int
 
 
 Copied = TypeVar("Copied")
@@ -99,7 +99,7 @@ class Column:
         """Reading of an answer."""
         place = bisect_left(self._when, index)
         if place == len(self) or self._when[place] != index:
-            return MISSING
+            return NO_VALUE
         return Signed(self._values[place], self._noise[place], self._bounds[place])
 
 
@@ -128,13 +128,12 @@ class History:
         self._where, self._run = array("q"), array("q")  # point and run of each answer
         self._failed = array("q")  # answers that are failures
         self._replaced: list[int] = []  # answers of a run that has an earlier one
-        self._points = array("d")  # the coordinates of each, nan until they are encoded: many are cheaper together
-        self._unencoded: list[int] = []  # the numbers of these
-        self._blank = np.full(len(space.groups), UNKNOWN).tobytes()  # what stands for their coordinates
+        self._points = array("d")  # the coordinates of the first of them; the others' when needed: cheaper together
         self._numbers: dict[Hashable, int] = {}
         self._failures: set[int] = set()  # points that have failed
-        self._judged: tuple[int, Ints] = 0, np.empty(0, dtype=np.intp)  # hopeless points after this many answers
+        self._judged = 0, np.empty(0, dtype=np.intp)  # hopeless points after this many answers
         self._about: dict[str, History] = {}
+        self._logarithmic: History | None = None
 
     def of(self, objective: str) -> History:
         """The same history, about this objective: nothing is copied."""
@@ -142,13 +141,22 @@ class History:
             return self
         if objective not in self._about:
             self._about[objective] = copy.copy(self)
-            self._about[objective].objectives = (objective,)
+            self._about[objective].objectives, self._about[objective]._logarithmic = (objective,), None
         return self._about[objective]
+
+    @property
+    def logarithmic(self) -> History | None:
+        """The same history in the coordinates of `Space.logarithmic`, None if there are none: nothing is copied."""
+        if self._logarithmic is None and self.space.logarithmic is not None:
+            self._logarithmic = twin = copy.copy(self)
+            twin.space, twin._points, twin._about = self.space.logarithmic, array("d"), {}
+        return self._logarithmic
 
     def copy(self) -> History:
         """Return an independent copy."""
         twin = copied(self)
         twin.columns, twin._about = {name: copied(column) for name, column in self.columns.items()}, {}
+        twin._logarithmic = None
         return twin
 
     def last(self, count: int, needed: Iterable[int]) -> tuple[History, dict[int, int]]:
@@ -201,7 +209,7 @@ class History:
     def reading(self, index: int) -> Signed:
         """Reading of the objective in an answer, of the first one that it has."""
         readings = (self.columns[name].at(index) for name in self.objectives)
-        return next((each for each in readings if each.value == each.value), MISSING)
+        return next((each for each in readings if each.value == each.value), NO_VALUE)
 
     def values(self, stop: int) -> Floats:
         """Value of the objective in each of the first ``stop`` answers, nan where there is none, (stop,)."""
@@ -235,19 +243,19 @@ class History:
     @property
     def points(self) -> Floats:
         """The points, (u, d)."""
-        shape = len(self.params), len(self.space.groups)
-        if self._unencoded:
-            new = self.space.encode([self.params[number] for number in self._unencoded])
-            np.frombuffer(self._points).reshape(shape)[self._unencoded] = new
-            self._unencoded.clear()
-        return np.array(self._points).reshape(shape)
+        self._encode()
+        return np.array(self._points).reshape(len(self.params), len(self.space.groups))
 
     def point(self, number: int) -> Floats:
         """One of the points, (d,)."""
-        if self._unencoded:
-            return np.asarray(self.points[number])
+        self._encode()
         width = len(self.space.groups)
         return np.array(self._points[number * width : (number + 1) * width])
+
+    def _encode(self) -> None:
+        known = len(self._points) // len(self.space.groups)
+        if known < len(self.params):
+            self._points.frombytes(self.space.encode(self.params[known:]).tobytes())
 
     def answered(self, number: int) -> int:
         """Number of values of a point."""
@@ -292,9 +300,9 @@ class History:
         """The number of the point with these params, the next one if it has not been met."""
         number = self._numbers.setdefault(self.space.key(params), len(self.params))
         if number == len(self.params):
-            if point is None:
-                self._unencoded.append(number)
-            self._points.frombytes(self._blank if point is None else point.tobytes())
+            if point is not None:
+                self._encode()
+                self._points.frombytes(point.tobytes())
             self.params.append(params)
             if self.baseline is not None and is_setting(self.space, params, self.baseline):
                 self.baseline_points.append(number)

@@ -23,14 +23,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from noregret.belief.posterior import Floats
+from noregret.gp.posterior import Floats
 from noregret.optimizer.model import censoring
 from noregret.optimizer.model.candidates import Candidates
-from noregret.optimizer.model.evidence import Evidence, subset
+from noregret.optimizer.model.evidence import (
+    ABSURD,
+    CAUTION,
+    FEWEST_OBSERVATIONS,
+    MOST_FITTED,
+    UNLIKELY,
+    Evidence,
+    subset,
+)
 from noregret.optimizer.model.fit import FitMatern, is_mostly_discrete, log_likelihood
 from noregret.optimizer.model.kernel import Fit
-from noregret.optimizer.model.noise import GaussianNoise, LocalNoise, NoiseModel, StudentNoise, are_shared, surprising
-from noregret.optimizer.model.transforms import Logarithms, RobustScale, Scale
+from noregret.optimizer.model.noise import (
+    GaussianNoise,
+    LocalNoise,
+    NoiseModel,
+    StudentNoise,
+    are_shared,
+    smoothed,
+    surprising,
+)
+from noregret.optimizer.model.transforms import Logarithms, RobustScale, ValueScale
 from noregret.optimizer.space.space import Space
 
 
@@ -38,7 +54,7 @@ from noregret.optimizer.space.space import Space
 class Hypothesis:
     """Family of models of the values, the noise and f."""
 
-    values: Scale
+    values: ValueScale
     noise: NoiseModel
     is_rough: bool = False
 
@@ -57,7 +73,7 @@ class FittedModels(NamedTuple):
     explained: tuple[Explained, ...]
 
     @property
-    def scale(self) -> Scale:
+    def scale(self) -> ValueScale:
         """Scale of the best hypothesis."""
         return self.explained[0].hypothesis.values
 
@@ -114,8 +130,12 @@ class FittedModels(NamedTuple):
 
     def distance(self, value: float, noise: float, point: Floats, mean: float, std: float) -> float:
         """Distance of an observation from the prediction, in standard deviations of a Gaussian."""
+        return self.noise.distance(self.deviations(value, noise, point, mean, std))
+
+    def deviations(self, value: float, noise: float, point: Floats, mean: float, std: float) -> float:
+        """Distance of an observation from the prediction, in standard deviations of the prediction."""
         standard, noise = self._standard(value, noise, point)
-        return self.noise.distance(abs(standard - mean) / math.hypot(std, noise))
+        return abs(standard - mean) / math.hypot(std, noise)
 
     def _standard(self, value: float, noise: float, point: Floats) -> tuple[float, float]:
         """Standardised value less the prior mean of f, and noise."""
@@ -131,8 +151,8 @@ class ModelConfig:
 
     Parameters
     ----------
-    scale : Evidence -> Scale
-    logarithms : (Evidence, Scale) -> Scales
+    scale : Evidence -> ValueScale
+    logarithms : (Evidence, ValueScale) -> Scales
         Logarithmic scales to choose from; ``Logarithms(gaps=())`` for none.
     noise_models : NoiseModels
         Noise models to choose from, from light tails to heavy ones.
@@ -140,9 +160,11 @@ class ModelConfig:
         Noise model whose level varies with the setting.
     fit : (Evidence, trust, Fit or None, is_rough) -> Fit
         The third argument is where to start.
+    slips : bool
+        Try the hypothesis that one value is a slip of the pen. Not for constraints: one violation is no slip.
     log_nats : float
         Log prior of logarithms, relative to values as they are.
-    hopeless : float
+    nats_to_skip : float
         Heavier tails are not fitted if they explain this many nats less under the fit without them.
     candidates : Candidates
     candidates_within : Candidates
@@ -164,24 +186,35 @@ class ModelConfig:
         Points that the posterior is made of at most, unless the space has few: see `representative`.
     """
 
-    scale: Callable[[Evidence], Scale] = field(default_factory=RobustScale)
-    logarithms: Callable[[Evidence, Scale], Iterable[Scale]] = field(default_factory=Logarithms)
-    noise_models: tuple[NoiseModel, ...] = (GaussianNoise(), StudentNoise(4.0))
+    scale: Callable[[Evidence], ValueScale] = field(default_factory=RobustScale)
+    logarithms: Callable[[Evidence, ValueScale], Iterable[ValueScale]] = field(default_factory=Logarithms)
+    noise_models: tuple[NoiseModel, ...] = (GaussianNoise(), StudentNoise())
     local_noise: NoiseModel | None = field(default_factory=LocalNoise)
     fit: Callable[..., Fit] = field(default_factory=FitMatern)
-    log_nats: float = -3.0
-    hopeless: float = 8.0
+    slips: bool = True
+    log_nats: float = -UNLIKELY
+    nats_to_skip: float = 8.0
+    """Wrong in 7 of 2,600 fits: decision 0080."""
     candidates: Candidates = field(default_factory=Candidates)
     candidates_within: Candidates = field(default_factory=lambda: Candidates(entries=200_000))
+    """Decision 0159."""
     initial: int = 8
+    """Decision 0141; half as many are worse: decision 0189."""
     initial_parameters: int = 20
+    """Decision 0141."""
     refit: tuple[int, float] = (150, 1.3)
+    """Decision 0189."""
     refresh: tuple[int, float] = (2000, 1.05)
+    """Half as often is worse: decision 0189."""
     longest: int = 100
+    """Decision 0080."""
     drift_milestones: tuple[int, float, float] = (100, 1.2, 200)
+    """At most 200 answers apart: decision 0160."""
     alternations: int = 3
-    most: int = 250
+    """One is worse: decision 0189."""
+    most: int = MOST_FITTED
     exact: int = 500
+    """Decision 0080."""
 
     def first(self, space: Space) -> int:
         """Number of answers, or pending trials, that the first fit waits for."""
@@ -223,7 +256,7 @@ class ModelConfig:
             found = self.noises(scale, standard, offset) + found
         return best_first(found)
 
-    def noises(self, scale: Scale, evidence: Evidence, offset: float = 0.0) -> list[Explained]:
+    def noises(self, scale: ValueScale, evidence: Evidence, offset: float = 0.0) -> list[Explained]:
         """Noise models on one scale, given standardised observations, the best one first.
 
         Heavier tails are tried as long as they explain more.
@@ -234,12 +267,13 @@ class ModelConfig:
             last = tried[-1]
             under_last = _nats_under(evidence, noise, last.fit) + offset
             heavier = replace(first, noise=noise)
-            if under_last < last.nats - self.hopeless:
+            if under_last < last.nats - self.nats_to_skip:
                 tried.append(Explained(heavier, last.fit, under_last))
             else:
                 tried.append(self.explain(heavier, evidence, offset))
             if tried[-1].nats <= last.nats:
                 break
+        tried += self._slip(tried, evidence, offset)
         tried.sort(key=lambda each: -each.nats)
         return self._local(tried[0], evidence, offset) + tried
 
@@ -271,6 +305,36 @@ class ModelConfig:
             found, trust, *_ = censoring.resolved(evidence, fit, noise)
             fit = self.fit(found, trust, fit, is_rough)
         return Explained(hypothesis, fit, _nats_under(evidence, noise, fit) + offset)
+
+    def _slip(self, tried: Sequence[Explained], evidence: Evidence, offset: float) -> list[Explained]:
+        """The last noise model with a fit to all points but one, the one that the others predict worst; or nothing.
+
+        That one may be a slip of the pen: any of n points, and anything within `ABSURD` units, which together with the
+        prior is ln n + ln(2 ABSURD) + `UNLIKELY` nats. A fit to all takes it for a narrow hill or for noise, and trusts
+        it, as long as there are few points; with ``enough`` of them heavy tails doubt it anyway. It is not the newest
+        one: its neighbours may still be asked for; nor a failure, which counts as that.
+        """
+        count, search = len(evidence.points), self.fit
+        is_open = isinstance(search, FitMatern) and FEWEST_OBSERVATIONS < count < search.enough
+        is_plain = self.slips and evidence.bounds is None and evidence.ages is None
+        if not is_open or not is_plain or not tried[-1].hypothesis.noise.heavy:
+            return []
+        assert isinstance(search, FitMatern)
+        fit = search.usual(evidence, tried[0].hypothesis.is_rough)
+        surprise = smoothed(fit.covariance(evidence), evidence, 1 / evidence.variance(fit.noise**2), fit.centre)[2]
+        if evidence.when is not None:
+            surprise[evidence.where[evidence.when == evidence.when.max()]] = 0.0
+        suspect = int(np.argmax(np.abs(surprise)))
+        is_within = bool((np.abs(evidence.values[evidence.where == suspect]) <= ABSURD).all())
+        if abs(surprise[suspect]) <= CAUTION or not is_within:
+            return []
+        others = np.delete(np.arange(count), suspect)
+        found = self.explain(tried[0].hypothesis, evidence.only(others), offset)
+        nats = found.nats - math.log(count) - math.log(2 * ABSURD) - UNLIKELY
+        if nats <= max(its.nats for its in tried):
+            return []
+        again = self.explain(tried[0].hypothesis, evidence, offset, found.fit)  # the search may have missed this fit
+        return [max(again, Explained(tried[-1].hypothesis, found.fit, nats), key=lambda its: its.nats)]
 
     def _local(self, best: Explained, evidence: Evidence, offset: float) -> list[Explained]:
         """The noise level that varies with the setting, if it explains more than this.

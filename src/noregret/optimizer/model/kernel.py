@@ -17,15 +17,15 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
-from noregret.belief.kernels import Columns, Kernel, Matern, in_pieces
-from noregret.belief.posterior import Floats, Ints
+from noregret.gp import functions as sp
+from noregret.gp.kernels import Columns, Kernel, Matern, in_pieces
+from noregret.gp.posterior import Floats, Ints
 from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.posterior import faded
 
 CENTRE = 2.0
-"""Prior standard deviation of the mean of f, in units of the measurements' spread."""
+"""Prior standard deviation of the mean of f, in units of the measurements' spread. Not measured."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Fit:
     lengthscales: tuple[float, ...]
     amplitude: float
     noise: float
-    centre: float = 0.0
-    neg_log_prior: float = 0.0
-    additive: float = 0.0
+    centre: float
+    neg_log_prior: float
+    additive: float
     half_life: float = math.inf
     is_rough: bool = False
 
@@ -51,7 +51,7 @@ class Fit:
         if self.is_rough:
             return self.amplitude**2 * Rough(self.lengthscales, columns)
         joint = self.amplitude**2 * Matern(2.5, tuple(self.lengthscales[group] for group in groups))
-        return joint + self.additive**2 * Additive(self.lengthscales, columns) if self.additive else joint
+        return joint + self.additive**2 * AdditiveKernel(self.lengthscales, columns) if self.additive else joint
 
     def covariance(self, evidence: Evidence) -> Floats:
         """Prior covariance of f at the points of the evidence, each at its time, (u, u)."""
@@ -79,14 +79,15 @@ class Fit:
 
 
 FAR = 100.0
-"""Products of the exponentials and squares of larger numbers might overflow, and would be rounded too much."""
+"""Products of the exponentials and squares of larger numbers might overflow, and would be rounded too much. Of these
+two are of the order of e^200."""
 
 
 @dataclass(frozen=True)
-class Additive(Kernel):
+class AdditiveKernel(Kernel):
     """k(x, y) = the average over the parameters of Matern 5/2 of one alone, which has some of the columns of x and y.
 
-    >>> kernel = Additive((0.3, 0.5), ((0,), (1, 2)))
+    >>> kernel = AdditiveKernel((0.3, 0.5), ((0,), (1, 2)))
     >>> kernel(np.zeros((1, 3)), np.array([[0.0, 0.0, 0.0], [9.0, 0.0, 0.0]])).round(4)
     array([[1. , 0.5]])
     """
@@ -100,6 +101,7 @@ class Additive(Kernel):
 
     def _piece(self, X: Floats, Y: Floats) -> Floats:
         total = np.zeros((len(X), len(Y)))
+
         lines = [i for i, columns in enumerate(self.columns) if len(columns) == 1]
         along, units = [self.columns[i][0] for i in lines], math.sqrt(5) / np.array(self.lengthscales)[lines, None]
         x, y = (X.T[along] - 0.5) * units, (Y.T[along] - 0.5) * units
@@ -133,10 +135,10 @@ class Rough(Kernel):
     def __call__(self, X: Floats, Y: Floats) -> Floats:
         lines = [i for i, columns in enumerate(self.columns) if len(columns) == 1]
         along, units = [self.columns[i][0] for i in lines], np.array(self.lengthscales)[lines]
-        total = cdist(X[:, along] / units, Y[:, along] / units, "cityblock") if lines else np.zeros((len(X), len(Y)))
+        total = sp.cdist(X[:, along] / units, Y[:, along] / units, "cityblock") if lines else np.zeros((len(X), len(Y)))
         for i in set(range(len(self.columns))).difference(lines):
             columns = list(self.columns[i])
-            total += cdist(X[:, columns], Y[:, columns]) / self.lengthscales[i]
+            total += sp.cdist(X[:, columns], Y[:, columns]) / self.lengthscales[i]
         return np.asarray(np.exp(-total))
 
     def diag(self, X: Floats) -> Floats:

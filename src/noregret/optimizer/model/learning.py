@@ -11,17 +11,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noregret.belief.posterior import Floats, Ints
+from noregret.gp.posterior import Floats, Ints
+from noregret.optimizer.checking import LONGEST_HALF_LIFE
 from noregret.optimizer.model import censoring
 from noregret.optimizer.model.candidates import top
 from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.hypotheses import FittedModels
-from noregret.optimizer.model.posterior import Conditioned, Rows, condition
+from noregret.optimizer.model.posterior import Conditioned, ObservationRows, condition
 from noregret.optimizer.space.space import Bools
 
-CONSIDERED = 10_000
+CONSIDERED = int(LONGEST_HALF_LIFE)
 """Points at the most from which the representative ones are chosen, so that the first question after a long history
-takes bounded time. They are those of evenly spaced observations: the best measured would be the luckiest."""
+takes bounded time. They are those of evenly spaced observations: the best measured would be the luckiest. Decision
+0080."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,7 @@ def learn(fitted: FittedModels, evidence: Evidence, certain: Bools | None = None
     averages, total = evidence.pooled(precision)
     scatter = float((precision * (evidence.values - averages[evidence.where]) ** 2).sum())
     times = None if evidence.ages is None else -evidence.ages
-    rows = Rows(evidence.points, averages - fit.centre, 1 / total, times)
+    rows = ObservationRows(evidence.points, averages - fit.centre, 1 / total, times)
     process = condition(fit.kernel(evidence.groups), rows, fit.half_life, now=1.0)  # the next answer's time
     relative = trust * models.noise.levels(evidence.points)[evidence.where] if models.noise.varies else trust
     if told.bounds is not None:

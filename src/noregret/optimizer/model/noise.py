@@ -21,28 +21,22 @@ from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
-from scipy.special import digamma, gammaln, ndtri, stdtr
 
-from noregret.belief.kernels import Matern
-from noregret.belief.posterior import Floats
-from noregret.optimizer.model.evidence import Evidence
+from noregret.gp import functions as sp
+from noregret.gp.kernels import Matern
+from noregret.gp.posterior import Floats
+from noregret.optimizer.model.evidence import ABSURD, LEAST_NOISE, SURPRISING, UNLIKELY, Evidence
 from noregret.optimizer.model.kernel import Fit
 
-SURPRISING = 5.0
-"""Standard deviations from the prediction beyond which Gaussian noise is out of the question."""
-
-COMMON, FEW = 0.05, 3
+COMMON, COMMON_COUNT = 0.05, 3
 """A value that at least this part of all measurements have, and at least this number of them, is no outlier."""
 
-NUGGET = 1e-6
-"""Part of the prior variance of log noise levels that is added to the diagonal of their covariance."""
+ITERATIONS = 4
+"""Times that the trust in measurements, or the level of their noise, and the posterior of f are found in turn. Not
+measured."""
 
 STEPS, PRECISE = 50, 0.01
 """Newton steps at the most for log noise levels, and the step below which they are precise enough."""
-
-ABSURD = 10.0
-"""A value more than this number of units from the centre is an outlier, however many have it."""
 
 
 class NoiseModel(Protocol):
@@ -133,8 +127,10 @@ class StudentNoise(_OneLevel):
     """
 
     dof: float = 4.0
+    """2 as well made no difference: decision 0189."""
     growth: float = 0.5
-    iterations: int = 4
+    """For skewed noise: decision 0192."""
+    iterations: int = ITERATIONS
     heavy: ClassVar[bool] = True
 
     def first(self, evidence: Evidence) -> Floats:
@@ -159,14 +155,16 @@ class StudentNoise(_OneLevel):
         return trust
 
     def distance(self, deviations: float) -> float:
-        return float(-ndtri(stdtr(self.dof, -deviations)))
+        return float(-sp.ndtri(sp.stdtr(self.dof, -deviations)))
 
     def cost(self, evidence: Evidence, trust: Floats) -> float:
         """KL(q || prior) - (E ln u - ln w) / 2 summed over the trusts u ~ q = Gamma(a, a / w), prior Gamma(b, b)."""
         dofs = self._dofs(evidence)
         a, b = (dofs + 1) / 2, dofs / 2
-        spread = (digamma(a) - np.log(a)) / 2  # (E ln u - ln w) / 2
-        divergence = (a - b) * digamma(a) - gammaln(a) + gammaln(b) + b * np.log(a / (trust * b)) + b * trust - a
+        spread = (sp.digamma(a) - np.log(a)) / 2  # (E ln u - ln w) / 2
+        divergence = (
+            (a - b) * sp.digamma(a) - sp.gammaln(a) + sp.gammaln(b) + b * np.log(a / (trust * b)) + b * trust - a
+        )
         return float((divergence - spread).sum())
 
     def _dofs(self, evidence: Evidence) -> Floats:
@@ -185,15 +183,10 @@ class LocalNoise:
     """
 
     amplitude: float = 3.0
-    """Prior standard deviation of g: 3 is a factor of 4.5 on the standard deviation of the noise."""
+    """Prior standard deviation of g: 3 is a factor of 4.5 on the standard deviation of the noise. Not measured."""
     lengthscale: float = 0.5
     """Lengthscale of g in units of sqrt(d), the diagonal of the cube. Of 0.25, 0.5, 1 and 2 it was the one that told
     two halves with different noise apart from the fewest measurements, and not heavy tails from Gaussian noise."""
-    nats: float = 3.0
-    """Log prior odds against it."""
-    iterations: int = 4
-    least: float = 1e-3
-    """The noise is never taken for less than this part of a unit, nor of the size of f: see `LEAST_NOISE`."""
     fitted: LogLevel | None = None
     """g as it was fitted; None before that, when it counts as 0."""
     heavy: ClassVar[bool] = True
@@ -206,9 +199,9 @@ class LocalNoise:
         kernel, prior = fit.covariance(evidence), self._prior(evidence.points)
         own = np.isnan(evidence.noise).astype(float)  # others say nothing about the level
         counts, variance, variances = evidence.summed(own), fit.noise**2, evidence.variance(fit.noise**2)
-        lowest = 2 * math.log(min(self.least * max(fit.size, 1.0) / fit.noise, 1.0))
+        lowest = 2 * math.log(min(LEAST_NOISE * max(fit.size, 1.0) / fit.noise, 1.0))
         g = weights = np.zeros(len(counts))
-        for _ in range(self.iterations):
+        for _ in range(ITERATIONS):
             precision = np.exp(-np.maximum(g, lowest))[evidence.where] / variances
             mean, spread, _ = smoothed(kernel, evidence, precision, fit.centre)
             squares = evidence.summed(own * (evidence.values - mean[evidence.where]) ** 2) + counts * spread
@@ -233,15 +226,15 @@ class LocalNoise:
         return deviations
 
     def cost(self, evidence: Evidence, trust: Floats) -> float:
-        """(g' P^-1 g + ln det(I + P W)) / 2 + nats, P the prior covariance of g at the points, W its information.
+        """(g' P^-1 g + ln det(I + P W)) / 2 + `UNLIKELY`, P the prior covariance of g at the points, W its information.
 
         Laplace's approximation. The information of n measurements about the log variance of their noise is n / 2.
         """
         prior, information = self._prior(evidence.points), evidence.summed(np.ones(len(evidence))) / 2
         g = np.zeros(len(prior))
         g[evidence.where] = -np.log(trust)
-        odd = float(g @ dpotrs(dpotrf(prior, lower=1)[0], g, lower=1)[0])
-        return 0.5 * odd + float(np.log(_root(prior, information).diagonal()).sum()) + self.nats
+        odd = float(g @ sp.dpotrs(sp.dpotrf(prior, lower=1)[0], g, lower=1)[0])
+        return 0.5 * odd + float(np.log(_root(prior, information).diagonal()).sum()) + UNLIKELY
 
     def _kernel(self, first: Floats, second: Floats) -> Floats:
         lengthscale = self.lengthscale * math.sqrt(first.shape[1])
@@ -249,7 +242,7 @@ class LocalNoise:
 
     def _prior(self, points: Floats) -> Floats:
         """Prior covariance of g at (u, d) points, (u, u), with a nugget so that it can be factorised."""
-        return self._kernel(points, points) + NUGGET * self.amplitude**2 * np.eye(len(points))
+        return self._kernel(points, points) + (LEAST_NOISE * self.amplitude) ** 2 * np.eye(len(points))
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +269,7 @@ def log_levels(
         information = np.maximum(counts, ratio) / 2
         wanted = information * g + (ratio - counts) / 2
         scaled = np.sqrt(information)
-        solved = dpotrs(_root(prior, information), scaled * (prior @ wanted), lower=1)[0]
+        solved = sp.dpotrs(_root(prior, information), scaled * (prior @ wanted), lower=1)[0]
         weights = wanted - scaled * solved  # (I + W P)^-1 wanted
         step = prior @ weights - g
         g = g + step
@@ -290,13 +283,15 @@ def _root(prior: Floats, information: Floats) -> Floats:
     scaled = np.sqrt(information)
     matrix = scaled[:, None] * prior * scaled
     matrix[np.diag_indices_from(matrix)] += 1
-    return np.asarray(dpotrf(matrix, lower=1, overwrite_a=1)[0])  # cannot fail: no eigenvalue is below 1
+    return np.asarray(sp.dpotrf(matrix, lower=1, overwrite_a=1)[0])  # cannot fail: no eigenvalue is below 1
 
 
 def are_shared(evidence: Evidence) -> NDArray[np.bool_]:
     """Mask of the measurements whose value many have, (n,), and is not absurd."""
     _, which, counts = np.unique(evidence.values, return_inverse=True, return_counts=True)
-    return np.asarray((counts[which] >= max(FEW, COMMON * len(evidence))) & (np.abs(evidence.values) <= ABSURD))
+    return np.asarray(
+        (counts[which] >= max(COMMON_COUNT, COMMON * len(evidence))) & (np.abs(evidence.values) <= ABSURD)
+    )
 
 
 def _disagreement(evidence: Evidence) -> Floats:
@@ -330,10 +325,10 @@ def smoothed(kernel: Floats, evidence: Evidence, precision: Floats, centre: floa
     noise = 1 / total
     matrix = kernel.copy()
     matrix[np.diag_indices_from(matrix)] += noise
-    root, bad = dpotrf(matrix, lower=1, overwrite_a=1)
+    root, bad = sp.dpotrf(matrix, lower=1, overwrite_a=1)
     if bad:
         raise ValueError(f"kernel matrix of {len(noise)} points is not positive definite: noise is too small for it")
-    inverse = dtrtri(root, lower=1, overwrite_c=1)[0]  # dpotrf has put zeros above the diagonal
+    inverse = sp.dtrtri(root, lower=1, overwrite_c=1)[0]  # dpotrf has put zeros above the diagonal
     solved = inverse.T @ (inverse @ (average - centre))
     diagonal = np.einsum("ij,ij->j", inverse, inverse)
     variance = np.maximum(noise - noise**2 * diagonal, 0.0)

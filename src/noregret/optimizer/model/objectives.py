@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from noregret.belief.posterior import Floats, Ints
+from noregret.gp.posterior import Floats, Ints
 from noregret.optimizer.model.current import Snapshot
 from noregret.optimizer.space.space import Bools
 
@@ -21,6 +21,10 @@ def nondominated(values: Floats) -> Ints:
     [0, 1, 3]
     """
     order = np.lexsort([-column for column in values.T[::-1]])  # a row is dominated by earlier ones only
+    if values.shape[1] == 2:
+        second = values[order, 1]
+        is_kept = np.diff(np.maximum.accumulate(second), prepend=-math.inf) > 0
+        return np.sort(order[is_kept])
     kept: list[int] = []
     for row in order.tolist():
         if not kept or not (values[kept] >= values[row]).all(axis=1).any():
@@ -30,7 +34,7 @@ def nondominated(values: Floats) -> Ints:
 
 def is_dominated(values: Floats, others: Floats) -> Bools:
     """Mask of the (n, m) values that some of the (k, m) others exceed in one column and are nowhere below, (n,)."""
-    least: Bools = np.all(values[:, None] <= others, axis=2)
+    least = np.all(values[:, None] <= others, axis=2)
     return np.asarray(np.any(least & np.any(values[:, None] < others, axis=2), axis=1))
 
 

@@ -13,21 +13,22 @@ at the time ``now``.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from noregret.belief.kernels import Kernel
-from noregret.belief.numerics.linalg import lower_root, pivoted_root, solve_lower
-from noregret.belief.posterior import Floats, Ints, Rng
+from noregret.gp.kernels import Kernel
+from noregret.gp.linalg import lower_root, pivoted_root, solve_lower
+from noregret.gp.posterior import Floats, Ints, Rng
 
-PIECE = 4096
-"""Points that are predicted at once, so that memory is bounded."""
+POINTS_AT_ONCE = 4096
+"""Points that are predicted at once, so that memory is bounded. Not measured."""
 
 
-class Rows(NamedTuple):
+class ObservationRows(NamedTuple):
     """Observations at (r, d) points: values, noise variances and times, each (r,); times are None if f stays."""
 
     points: Floats
@@ -35,10 +36,10 @@ class Rows(NamedTuple):
     noise: Floats
     times: Floats | None = None
 
-    def only(self, kept: Ints) -> Rows:
+    def only(self, kept: Ints) -> ObservationRows:
         """Some of the rows, in this order."""
         times = None if self.times is None else self.times[kept]
-        return Rows(self.points[kept], self.values[kept], self.noise[kept], times)
+        return ObservationRows(self.points[kept], self.values[kept], self.noise[kept], times)
 
 
 def faded(answers: Floats, half_life: float) -> Floats:
@@ -51,13 +52,13 @@ class Conditioned:
     """Gaussian process given rows: ``root`` is L, (r, r), and ``whitened`` is L^-1 y, (r,)."""
 
     kernel: Kernel
-    rows: Rows
+    rows: ObservationRows
     root: Floats
     whitened: Floats
-    half_life: float = math.inf
-    now: float = 0.0
-    mean_variance: float = 0.0
-    factor: float = 1.0
+    half_life: float
+    now: float
+    mean_variance: float
+    factor: float
     """Factor on the kernel."""
 
     @property
@@ -88,7 +89,10 @@ class Conditioned:
 
     def predict(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean and std at (n, d) points, each (n,)."""
-        parts = [self._told(points[start : start + PIECE]) for start in range(0, max(len(points), 1), PIECE)]
+        parts = [
+            self._told(points[start : start + POINTS_AT_ONCE])
+            for start in range(0, max(len(points), 1), POINTS_AT_ONCE)
+        ]
         mean, std = (np.concatenate(column) for column in zip(*parts, strict=True))
         return mean, std
 
@@ -97,33 +101,42 @@ class Conditioned:
         variance = self.prior(points) - np.einsum("ij,ij->j", lifted, lifted)
         return self.whitened @ lifted, np.sqrt(np.maximum(variance, 0.0))
 
-    def predict_given(self, known: Floats, points: Floats) -> tuple[Floats, Floats, Floats]:
-        """Mean and std at (n, d) points, and the std that would remain if f were known at (k, d) others, each (n,)."""
-        lifted, at_known = self.lifted(points), self.lifted(known)
-        variance = self.prior(points) - np.einsum("ij,ij->j", lifted, lifted)
-        own = self.prior_covariance(known, known) - at_known.T @ at_known
-        root = pivoted_root(own)
-        shared = np.linalg.lstsq(root, self.prior_covariance(known, points) - at_known.T @ lifted, rcond=None)[0]
-        remaining = variance - np.einsum("ij,ij->j", shared, shared)
-        return self.whitened @ lifted, np.sqrt(np.maximum(variance, 0.0)), np.sqrt(np.maximum(remaining, 0.0))
+    def given(self, known: Floats) -> Callable[[Floats, Floats], tuple[Floats, Floats, Floats]]:
+        """Function of (n, d) points, which are lifted to (r, n) already.
+
+        It returns the mean, the std, and the std that would remain if f were known at (k, d) others, each (n,).
+        """
+        at_known = self.lifted(known)
+        inverse = np.linalg.pinv(pivoted_root(self.prior_covariance(known, known) - at_known.T @ at_known))
+
+        def predict(points: Floats, lifted: Floats) -> tuple[Floats, Floats, Floats]:
+            variance = self.prior(points) - np.einsum("ij,ij->j", lifted, lifted)
+            shared = inverse @ (self.prior_covariance(known, points) - at_known.T @ lifted)
+            remaining = variance - np.einsum("ij,ij->j", shared, shared)
+            return self.whitened @ lifted, np.sqrt(np.maximum(variance, 0.0)), np.sqrt(np.maximum(remaining, 0.0))
+
+        return predict
 
     def joint(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean (n,) and covariance (n, n) at (n, d) points."""
         lifted = self.lifted(points)
         return self.whitened @ lifted, self.prior_covariance(points, points) - lifted.T @ lifted
 
-    def at(self, arms: Floats, row_arms: Ints, lifted: Floats | None = None) -> Posterior:
-        """Posterior at (N, d) arms, ``row_arms`` being the arm of each row; ``lifted`` is computed if it is unknown."""
+    def at(self, arms: Floats, row_arms: Ints, ridge: Floats | float, lifted: Floats | None = None) -> PosteriorAtArms:
+        """Posterior at (N, d) arms, ``row_arms`` being the arm of each row; ``lifted`` is computed if it is unknown.
+
+        The ``ridge`` is the noise variance of one more observation, of each arm or of all.
+        """
         lifted = self.lifted(arms) if lifted is None else lifted
         prior = self.prior(arms)
         variance = prior - np.einsum("ij,ij->j", lifted, lifted)
-        nothing = np.empty((0, len(arms)))
-        return Posterior(self, arms, row_arms, self.whitened @ lifted, variance, prior, lifted, nothing)
+        about = self.whitened @ lifted, variance, prior, lifted
+        return PosteriorAtArms(self, arms, row_arms, *about, np.empty((0, len(arms))), ridge, len(row_arms))
 
 
 def condition(
     kernel: Kernel,
-    rows: Rows,
+    rows: ObservationRows,
     half_life: float = math.inf,
     now: float = 0.0,
     mean_variance: float = 0.0,
@@ -139,13 +152,13 @@ def condition(
     return Conditioned(kernel, rows, root, whitened, half_life, now, mean_variance, factor)
 
 
-def prior_matrix(kernel: Kernel, rows: Rows, half_life: float = math.inf) -> Floats:
+def prior_matrix(kernel: Kernel, rows: ObservationRows, half_life: float = math.inf) -> Floats:
     """Prior covariance of f at the rows, each at its time, (r, r)."""
     matrix = kernel(rows.points, rows.points)
     return matrix if rows.times is None else matrix * faded(rows.times[:, None] - rows.times, half_life)
 
 
-class Row(NamedTuple):
+class LaterRow(NamedTuple):
     """An observation since the factorisation: its own columns, and its row of L and of L^-1 y."""
 
     value: float
@@ -159,10 +172,10 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class PosteriorAtArms:
     """Posterior at N arms, given ``first`` and one row for each later observation.
 
-    It has what rules and schedules read of `noregret.belief.posterior.Posterior`.
+    It has what rules and schedules read of `noregret.gp.posterior.Posterior`.
     """
 
     first: Conditioned
@@ -176,13 +189,13 @@ class Posterior:
     """V of the first rows, (r, N)."""
     steps: Floats
     """V of the later rows, (m, N)."""
-    later: tuple[Row, ...] = ()
-    ridge: Floats | float = 1.0
+    ridge: Floats | float
     """Noise variance of an observation: one number, or one of each arm."""
+    rounds: int
+    """Number of observations."""
+    later: tuple[LaterRow, ...] = ()
     only_pulled: Ints | None = None
     """Arms that rules take for pulled, if not all that are."""
-    rounds: int = 0
-    """Number of observations."""
 
     @cached_property
     def std(self) -> Floats:
@@ -203,11 +216,11 @@ class Posterior:
         return len(self.row_arms)
 
     @cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> ObservationRows:
         """All rows."""
         first, arms = self.first.rows, self.row_arms[len(self.first.rows.values) :]
         values, noise, times = (np.array([row[i] for row in self.later]) for i in range(3))
-        return Rows(
+        return ObservationRows(
             np.vstack([first.points, self.arms[arms]]),
             np.concatenate([first.values, values]),
             np.concatenate([first.noise, noise]),
@@ -223,6 +236,11 @@ class Posterior:
     def information_gain(self) -> float:
         """1/2 ln det(I + K / D)."""
         return float(np.log(self.full.root.diagonal()).sum() - 0.5 * np.log(self.rows.noise).sum())
+
+    @property
+    def all_lifted(self) -> Floats:
+        """V of all rows, (rows, N)."""
+        return np.vstack([self.lifted, self.steps])
 
     @cached_property
     def full(self) -> Conditioned:
@@ -256,7 +274,7 @@ class Posterior:
         """Noise variance of an observation of an arm."""
         return float(np.broadcast_to(self.ridge, self.mean.shape)[arm])
 
-    def told(self, arm: int, value: float, noise: float) -> Posterior:
+    def told(self, arm: int, value: float, noise: float) -> PosteriorAtArms:
         """Posterior after one more value of an arm, of this noise variance, now."""
         left = np.concatenate([self.lifted[:, arm], self.steps[:, arm]])
         corner = math.sqrt(max(float(self.variance[arm]), 0.0) + noise)
@@ -269,11 +287,11 @@ class Posterior:
             mean=self.mean + whitened * step,
             variance=self.variance - step**2,
             steps=np.vstack([self.steps, step]),
-            later=(*self.later, Row(value, noise, self.first.now, left, corner, whitened)),
+            later=(*self.later, LaterRow(value, noise, self.first.now, left, corner, whitened)),
             rounds=self.rounds + 1,
         )
 
-    def advanced(self, answers: float) -> Posterior:
+    def advanced(self, answers: float) -> PosteriorAtArms:
         """Posterior as of this many answers later, where f changes and its prior mean is known."""
         kept = float(faded(np.array(answers), self.first.half_life))
         return replace(
@@ -285,7 +303,7 @@ class Posterior:
             steps=kept * self.steps,
         )
 
-    def extended(self, points: Floats) -> Posterior:
+    def extended(self, points: Floats) -> PosteriorAtArms:
         """Posterior with (n, d) more arms."""
         lifted = self.full.lifted(points)
         prior, size = self.first.prior(points), len(self.lifted)

@@ -6,8 +6,9 @@ A setting is safe if for each constraint
 
 under every model of the constraint that the readings do not refute: the fit, rougher and noisier ones, the fits of
 other noise models, and a cautious one. The cautious model supposes that the constraint can change by as much as the
-baseline is away from the bound within a lengthscale of `LENGTHSCALE`. It is never refuted: readings near the baseline
-do not show what lies farther away. A reading that breaks the bound is never taken for an outlier.
+baseline is away from the bound within a lengthscale of `LENGTHSCALE`, the median of the prior of a fit. It is never
+refuted: readings near the baseline do not show what lies farther away. A reading that breaks the bound is never taken
+for an outlier.
 
 The width is that of a Gaussian at the stated probability, times a multiplier, which is adaptive conformal. An account
 of each constraint starts at 0. For each answer the probability that its setting truly breaks the constraint, given all
@@ -27,31 +28,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
-from noregret.belief.posterior import Floats, Ints
+from noregret.gp import functions as sp
+from noregret.gp.posterior import Floats, Ints
 from noregret.optimizer.measures import Constraint
-from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.evidence import MOST_FITTED, REFUTED, Evidence
+from noregret.optimizer.model.fit import LENGTHSCALE
 from noregret.optimizer.model.history import History
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.model.kernel import Fit
 from noregret.optimizer.model.learning import learn, representative
-from noregret.optimizer.model.tenable import RATIOS, REFUTED, Pooled, Tenable, models, unrefuted, widest
+from noregret.optimizer.model.tenable import RATIOS, PooledRows, Tenable, models, unrefuted, widest
+from noregret.optimizer.model.transforms import FARTHEST
 from noregret.optimizer.space.space import Bools
 
-REPEATS = 3
-"""Readings of the baseline before any other setting is asked for: they show the noise."""
-
-LENGTHSCALE = 0.3
-"""Longest lengthscale of the cautious model, times d^(1/4) for d parameters: the median of the fit's prior."""
-
-MOST = 300
-"""Points that a model is made of at most, since its cost grows with their cube."""
-
 MOST_DUE = 3.0
-"""Largest account, in violations: the width is at most 2^3 times that of a Gaussian, so little but repeats is safe."""
+"""Largest account, in violations: the width is at most 2^3 times that of a Gaussian, so little but repeats is safe.
+Decision 0215."""
 
-UNSAFE = -1e3
+UNSAFE = -FARTHEST
 """Term on the predictions of unsafe settings where candidates are drawn, so that they are drawn around safe ones."""
 
 
@@ -75,7 +70,7 @@ class Guard:
     def broken(self, points: Floats) -> Floats:
         """Probability that the constraint is broken, by the cautious model, at (n, d) points, (n,)."""
         mean, std = self.tenable[-1].process.predict(points)
-        return np.asarray(ndtr((self.least - mean) / np.maximum(std, 1e-12)))
+        return np.asarray(sp.ndtr((self.least - mean) / np.maximum(std, 1e-12)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +117,7 @@ def guard(history: History, readings: Evidence, least: float, risk: float, fitte
     """Guard of a constraint that is broken with this risk."""
     baselines, groups = history.points[history.baseline_points], np.array(history.space.groups)
     bound = float(fitted.scale.standard(np.array(least)))
-    made = Guard(tuple(tenable(fitted, readings, groups, baselines, bound)), bound, 0.0, -float(ndtri(risk)))
+    made = Guard(tuple(tenable(fitted, readings, groups, baselines, bound)), bound, 0.0, -float(sp.ndtri(risk)))
     is_baseline = (readings.points[:, None] == baselines).all(axis=2).any(axis=1)
     broken = np.where(is_baseline, 0.0, made.broken(readings.points))[readings.where]  # it is known to be safe
     due = 0.0
@@ -150,14 +145,14 @@ def tenable(fitted: FittedModels, readings: Evidence, groups: Ints, baselines: F
     return [*found, next(model for model in smoother if model.likelihood >= least_likely)]
 
 
-def _pooled(fitted: FittedModels, readings: Evidence, least: float) -> tuple[FittedModels, Pooled]:
+def _pooled(fitted: FittedModels, readings: Evidence, least: float) -> tuple[FittedModels, PooledRows]:
     """Models that weigh these readings, and the standardised averages of each point."""
     evidence = fitted.scale.standardised(readings)
-    kept = evidence.only(representative(fitted, evidence, MOST))
+    kept = evidence.only(representative(fitted, evidence, MOST_FITTED))
     learnt = learn(fitted, kept, kept.values < least)
     rows = learnt.process.rows
     centred = rows._replace(values=rows.values + learnt.models.fit.centre)
-    return learnt.models, Pooled(centred, learnt.scatter, learnt.freedom)
+    return learnt.models, PooledRows(centred, learnt.scatter, learnt.freedom, learnt.process.now)
 
 
 def _cautious(fit: Fit, gap: float) -> Fit:

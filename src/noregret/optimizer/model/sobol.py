@@ -10,10 +10,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from noregret.belief.posterior import Floats, Ints
+from noregret.gp.posterior import Floats, Ints
 
 BITS = 30
-"""Binary digits of a coordinate."""
+"""Binary digits of a coordinate. As many as in ``scipy.stats.qmc.Sobol``."""
 TABLE = """
 3:1 7:1,3 11:1,3,1 13:1,1,1 19:1,1,3,3 25:1,3,5,13 37:1,1,5,5,17 41:1,1,5,5,5 47:1,1,7,11,19 55:1,1,5,1,1
 59:1,1,1,3,11 61:1,3,5,5,31 67:1,3,3,9,7,49 91:1,1,1,15,21,21 97:1,3,1,13,27,49 103:1,1,1,15,7,5 109:1,3,1,15,13,25

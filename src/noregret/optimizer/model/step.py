@@ -7,9 +7,9 @@ explains
     (u' M^-1 y)^2 / (2 (1 + u' M^-1 u)) - ln(1 + u' M^-1 u) / 2
 
 nats more. That is a first look, since the fit may have taken the shift for noise or for an effect of the parameters. So
-values are fitted again without the most likely shift, and must then be explained better by `NATS` and the logarithm of
-the number of shifts that were tried. Questions change in the course of a study as well, and effects of parameters look
-like time: only shifts are tried with measurements of the baseline before and after them. Heuristic.
+values are fitted again without the most likely shift, and must then be explained better by `REFUTED` and the logarithm
+of the number of shifts that were tried. Questions change in the course of a study as well, and effects of parameters
+look like time: only shifts are tried with measurements of the baseline before and after them. Heuristic.
 """
 
 from __future__ import annotations
@@ -19,21 +19,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky
 
-from noregret.belief.posterior import Ints
-from noregret.optimizer.model.evidence import Evidence
+from noregret.gp import functions as sp
+from noregret.gp.posterior import Ints
+from noregret.optimizer.model.evidence import FEWEST_OBSERVATIONS, MOST_FITTED, REFUTED, Evidence
 from noregret.optimizer.model.hypotheses import Explained, FittedModels
 from noregret.optimizer.model.kernel import CENTRE
-
-NATS = 6.0
-"""Log prior odds against a change of the machine, as against a change of f in `DriftTest`."""
-
-FEWEST = 3
-"""Measurements before and after a shift, at least."""
-
-MOST = 300
-"""Measurements up to which shifts are looked for: the cost grows with their cube."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +55,11 @@ def find_step(
     found : FittedModels
         Fit of this evidence.
     """
-    if evidence.bounds is not None or not 2 * FEWEST <= len(evidence) <= MOST:
+    if evidence.bounds is not None or not 2 * FEWEST_OBSERVATIONS <= len(evidence) <= MOST_FITTED:
         return None
     assert evidence.when is not None
     repeats = np.sort(evidence.when[np.isin(evidence.where, baseline)])
-    times = np.sort(evidence.when)[FEWEST:-FEWEST]
+    times = np.sort(evidence.when)[FEWEST_OBSERVATIONS:-FEWEST_OBSERVATIONS]
     if repeats.size < 2 or not (tried := times[(times > repeats[0]) & (times <= repeats[-1])]).size:
         return None
     plain = next((each for each in found.explained if each.hypothesis.values.logarithm is None), None)
@@ -77,7 +68,7 @@ def find_step(
     step, nats = _likeliest(plain, evidence, tried)
     if nats <= 0:
         return None
-    cost = NATS + math.log(len(tried))
+    cost = REFUTED + math.log(len(tried))
     without = calibrated(step.removed(evidence))
     return (without, step) if without.explained[0].nats - found.explained[0].nats >= cost else None
 
@@ -90,7 +81,7 @@ def _likeliest(plain: Explained, evidence: Evidence, tried: Ints) -> tuple[Level
     noise = each.variance(fit.noise**2) / hypothesis.noise.trust(standard, fit)
     matrix = fit.covariance(each) + CENTRE**2 + np.diag(noise)
     before = (standard.when[:, None] < tried).astype(float)  # type: ignore[index]
-    solved = cho_solve((cholesky(matrix, lower=True), True), before)
+    solved = sp.cho_solve((sp.cholesky(matrix, lower=True), True), before)
     size, agreed = np.einsum("ij,ij->j", before, solved), standard.values @ solved
     nats = 0.5 * agreed**2 / (1 + size) - 0.5 * np.log1p(size)
     best = int(np.argmax(nats))

@@ -13,26 +13,23 @@ from itertools import product
 
 import numpy as np
 
-from noregret.belief.posterior import Ints
+from noregret.gp.posterior import Ints
+from noregret.optimizer.model.evidence import REFUTED
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.model.kernel import CENTRE
-from noregret.optimizer.model.posterior import Conditioned, Rows, condition, prior_matrix
+from noregret.optimizer.model.posterior import Conditioned, ObservationRows, condition, prior_matrix
+from noregret.optimizer.space.parameters import ROUNDING
 from noregret.optimizer.space.space import Bools
 
 RATIOS = (1.0, 0.5, 0.25, 0.125)
-"""Factors on the fitted lengthscales."""
+"""Factors on the fitted lengthscales. Decision 0185."""
 
 AMPLITUDES = (1.0, 2.0)
-"""Factors on the fitted amplitude, tried with each lengthscale and the fitted noise."""
+"""Factors on the fitted amplitude, tried with each lengthscale and the fitted noise. Decision 0185."""
 
 NOISES = (1.0, 1.4, 2.0, 4.0, 8.0)
-"""Factors on the fitted noise, tried with the fitted lengthscales and amplitude, and on that of noise alone."""
-
-REFUTED = 6.0
-"""Nats by which a model's log likelihood is below the best one if it is refuted."""
-
-LEAST = 1e-5
-"""The noise of a point is at least this part of the amplitude, so that rounding does no harm."""
+"""Factors on the fitted noise, tried with the fitted lengthscales and amplitude, and on that of noise alone. Decision
+0185."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,22 +49,22 @@ class Tenable:
 
 
 @dataclass(frozen=True, eq=False)
-class Pooled:
+class PooledRows:
     """Rows of observations, and the scatter within points that have several.
 
     ``scatter`` is the sum over all observations of (value - average)^2 / noise variance, and has ``freedom`` degrees of
     freedom. The noise variances are estimates, unless ``is_noise_known``.
     """
 
-    rows: Rows
-    scatter: float = 0.0
-    freedom: int = 0
+    rows: ObservationRows
+    scatter: float
+    freedom: int
+    now: float
     is_noise_known: bool = False
-    now: float = 0.0
     bounded: Bools | None = None
     """True for the rows that stand for bounds: their noise is not that of values. None if there are none."""
 
-    def only(self, kept: Ints) -> Pooled:
+    def only(self, kept: Ints) -> PooledRows:
         """Some of the rows, in this order."""
         bounded = None if self.bounded is None else self.bounded[kept]
         return replace(self, rows=self.rows.only(kept), bounded=bounded)
@@ -79,7 +76,7 @@ class Pooled:
         return max(math.sqrt(squares / (len(values) + self.freedom)), 1.0)
 
 
-def unrefuted(fitted: FittedModels, groups: Ints, pooled: Pooled) -> list[Tenable]:
+def unrefuted(fitted: FittedModels, groups: Ints, pooled: PooledRows) -> list[Tenable]:
     """Models that the observations do not refute; the fitted one too if they refute all that differ from noise.
 
     The half-life is not doubted.
@@ -103,7 +100,7 @@ def widest(found: Iterable[Tenable]) -> list[Tenable]:
 
 
 def models(
-    fitted: FittedModels, groups: Ints, pooled: Pooled, ratio: float, factors: Iterable[tuple[float, float]]
+    fitted: FittedModels, groups: Ints, pooled: PooledRows, ratio: float, factors: Iterable[tuple[float, float]]
 ) -> list[Tenable]:
     """The fit with one factor on its lengthscales, and with each pair of factors on its amplitude and noise."""
     fit = fitted.fit
@@ -111,7 +108,7 @@ def models(
     prior, made = prior_matrix(kernel, pooled.rows, fit.half_life), []
     for amplitude, noise in factors:
         factor = noise**2 if pooled.bounded is None else np.where(pooled.bounded, 1.0, noise**2)
-        variances = np.maximum(factor * pooled.rows.noise, (LEAST * amplitude * fit.size) ** 2)
+        variances = np.maximum(factor * pooled.rows.noise, ROUNDING * (amplitude * fit.size) ** 2)
         rows = pooled.rows._replace(noise=variances)
         process = condition(kernel, rows, fit.half_life, pooled.now, CENTRE**2, amplitude**2, prior)
         likelihood = process.log_density - 0.5 * pooled.scatter / noise**2 - pooled.freedom * math.log(noise)

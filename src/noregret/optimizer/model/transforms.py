@@ -8,26 +8,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from noregret.belief.posterior import Floats
-from noregret.optimizer.model.evidence import Evidence
+from noregret.gp.posterior import Floats
+from noregret.optimizer.measures import LARGEST_VALUE
+from noregret.optimizer.model.evidence import ABSURD, LEAST_NOISE, SURPRISING, Evidence
 
 FARTHEST = 1e6
-"""No measurement counts as farther from the centre than this many units, so that its square is harmless."""
-
-ABSURD = 10.0
-"""The lowest and the highest of some numbers count as no farther from the others than this many times their range."""
-
-WORSE = 10.0
-"""No setting is reported as farther below the centre than this many times the worst point measured."""
+"""No measurement counts as farther from the centre than this many units, so that its square is harmless. By taste."""
 
 FEW_POINTS = 5
-"""Fewer points say little about how much f varies."""
+"""Fewer points say little about how much f varies. Not measured."""
 
-SHARPEST = 1e3
-"""No measurement counts as sharper than to one part in this number of a unit."""
-
-
-LARGEST_LOGARITHM = 690.0
+LARGEST_LOGARITHM = math.log(LARGEST_VALUE)
 """No value is taken for farther from a ceiling than e to this power, which is still a float."""
 
 
@@ -42,7 +33,7 @@ class Logarithm:
 
     ceiling: float
     knee: float
-    correction: float = 1.0
+    correction: float
 
     def distance(self, values: Floats) -> Floats:
         """Distance of values from the ceiling, at least the knee: d value / d ell."""
@@ -65,7 +56,7 @@ class Logarithm:
 
 
 @dataclass(frozen=True)
-class Scale:
+class ValueScale:
     """value = centre + unit * number, but for very bad values, which count as less bad than they are.
 
     Numbers z below -``bend`` are taken for -bend - ln(1 + (-bend - z)): where it is very bad, it does not matter how
@@ -110,7 +101,7 @@ class Scale:
     def standard_noise(self, noise: Floats, values: Floats) -> Floats:
         """Noise of values in units, neither so small nor so large that its square would spoil a matrix."""
         with np.errstate(over="ignore"):
-            return np.clip(noise / self.units(values), 1 / SHARPEST, FARTHEST)
+            return np.clip(noise / self.units(values), LEAST_NOISE, FARTHEST)
 
     def standardised(self, evidence: Evidence) -> Evidence:
         """The evidence in these units."""
@@ -134,8 +125,9 @@ class RobustScale:
     """
 
     bend: float = 2.0
+    """No measure is better or worse without it for sure: decision 0189."""
 
-    def __call__(self, evidence: Evidence) -> Scale:
+    def __call__(self, evidence: Evidence) -> ValueScale:
         """A scale for these measurements."""
         medians = without_absurd_ends(evidence.medians())
         low, middle, high = np.quantile(medians, [0.1, 0.5, 0.9])
@@ -144,8 +136,8 @@ class RobustScale:
             spread = float(np.ptp(medians) or np.ptp(without_absurd_ends(evidence.values))) / 2.563
             spread = min(spread, size) if size else spread
         unit = max(spread, _noise(evidence) if len(medians) < FEW_POINTS else 0.0) or size or 1.0
-        floor = float(middle - WORSE * max(middle - medians.min(), unit))
-        return Scale(float(middle), unit, self.bend, floor=floor)
+        floor = float(middle - ABSURD * max(middle - medians.min(), unit))
+        return ValueScale(float(middle), unit, self.bend, floor=floor)
 
 
 def _noise(evidence: Evidence) -> float:
@@ -173,33 +165,33 @@ class Logarithms:
     """Scales of the logarithms of the distance to a ceiling, each ceiling closer than the last.
 
     Heuristic. Where all values are negative, as those of positive quantities to be made small, the ceiling is 0: the
-    logarithm is that of the quantity itself. If 0 is more than ``near`` units of the plain scale above the best value,
-    or below it, the ceilings are ``gaps`` units above the best value. Values more than ``absurd`` units above the
-    centre do not count as the best. There are no logarithms where the noise of a measurement is known: they would
-    have to estimate it. What is reported are means; with a ``correction`` of 0, medians.
+    logarithm is that of the quantity itself. If 0 is more than `SURPRISING` units of the plain scale above the best
+    value, or below it, the ceilings are ``gaps`` units above the best value. Values more than as many units above the
+    centre do not count as the best. There are no logarithms where the noise of a measurement is known: they would have
+    to estimate it. What is reported are means; with a ``correction`` of 0, medians.
 
     If the noise of values y <= c is multiplied by c - y, and so vanishes where y = c is best, it is the same for all
     logarithms. Timings and losses, to be made small, are like that. A ceiling much closer to the best value than 0
     would move it away from all others, and let nothing but itself look promising.
     """
 
-    near: float = 5.0
     gaps: tuple[float, ...] = (1.0, 0.1, 0.01, 1e-4, 1e-8)
-    absurd: float = 5.0
-    bend: float = 2.0
+    """One alone is worse: decision 0192."""
     correction: float = 1.0
+    """Not measured."""
     knee: float = 0.5
-    """The distance to the ceiling at which the logarithm goes over into its tangent, as a part of the best value's."""
+    """The distance to the ceiling at which the logarithm goes over into its tangent, as a part of the best value's. Not
+    measured."""
 
-    def __call__(self, evidence: Evidence, plain: Scale) -> Iterator[Scale]:
+    def __call__(self, evidence: Evidence, plain: ValueScale) -> Iterator[ValueScale]:
         """The scales, from the mildest on."""
         if not self.gaps or not np.isnan(evidence.noise).all():
             return
         values = plain.limited(evidence.values)
-        best = float(values.max(initial=-math.inf, where=plain.standard(values) <= self.absurd))
-        is_natural = values.max() < 0 and -best <= self.near * plain.unit
+        best = float(values.max(initial=-math.inf, where=plain.standard(values) <= SURPRISING))
+        is_natural = values.max() < 0 and -best <= SURPRISING * plain.unit
         for gap in (-best,) if is_natural else plain.unit * np.array(self.gaps):
             if best + gap / 2 > best:
                 logarithm = Logarithm(best + float(gap), self.knee * float(gap), self.correction)
-                scale = RobustScale(self.bend)(replace(evidence, values=logarithm(values)))
+                scale = RobustScale()(replace(evidence, values=logarithm(values)))
                 yield replace(scale, logarithm=logarithm, floor=plain.floor)

@@ -19,15 +19,16 @@ weights are ours.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.spatial import cKDTree
 
-from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.model.evidence import Evidence
+from noregret.gp import functions as sp
+from noregret.gp.posterior import Floats, Ints
+from noregret.optimizer.model.evidence import LEVEL, Evidence
 from noregret.optimizer.model.history import History
-from noregret.optimizer.model.transforms import RobustScale, Scale
+from noregret.optimizer.model.transforms import RobustScale, ValueScale
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,20 +48,35 @@ class Balance:
             counts[self._next(counts)] += 1
         return self._next(counts)
 
-    def told(self, base: int, reward: float, noise: float) -> Balance:
-        """Balance after a reward of a base, with noise of this sub-Gaussian constant."""
-        mine = np.arange(len(self.counts)) == base
-        after = replace(self, counts=self.counts + mine, sums=self.sums + mine * reward)
-        return replace(after, guesses=after.guesses * 2.0**mine) if after._is_refuted(base, noise) else after
+    def after(self, rewards: Sequence[float], noise: float) -> tuple[Balance, list[int]]:
+        """Balance after rewards whose noise has this sub-Gaussian constant, and the base of each.
+
+        Plain numbers: there are two or three bases and up to millions of rewards.
+        """
+        each, events = range(len(self.counts)), math.pi**2 * len(self.counts) / (3 * self.delta)
+        weights, bases = self.weights.tolist(), list[int]()
+        counts, sums, guesses = self.counts.tolist(), self.sums.tolist(), self.guesses.tolist()
+
+        def error(base: int) -> float:
+            return noise * math.sqrt(2 * math.log(events * counts[base] ** 2) / counts[base])
+
+        errors = [error(base) if counts[base] else math.inf for base in each]
+        turns = [weights[base] * guesses[base] * math.sqrt(counts[base]) for base in each]
+        for reward in rewards:
+            base = turns.index(min(turns))
+            counts[base] += 1.0
+            sums[base] += reward
+            errors[base] = error(base)
+            upper = sums[base] / counts[base] + guesses[base] / math.sqrt(counts[base]) + errors[base]
+            if upper < max(sums[other] / counts[other] - errors[other] for other in each if counts[other]):
+                guesses[base] *= 2.0
+            turns[base] = weights[base] * guesses[base] * math.sqrt(counts[base])
+            bases.append(base)
+        after = [np.array(column) for column in (counts, sums, guesses)]
+        return replace(self, counts=after[0], sums=after[1], guesses=after[2]), bases
 
     def _next(self, counts: Floats) -> int:
         return int(np.argmin(self.weights * self.guesses * np.sqrt(counts)))
-
-    def _is_refuted(self, base: int, noise: float) -> bool:
-        counts, events = np.maximum(self.counts, 1.0), math.pi**2 * len(self.counts) / (3 * self.delta)
-        averages, errors = self.sums / counts, noise * np.sqrt(2 * np.log(events * counts**2) / counts)
-        upper = (averages + self.guesses / np.sqrt(counts) + errors)[base]
-        return bool(upper < np.where(self.counts > 0, averages - errors, -math.inf).max())
 
 
 @dataclass(frozen=True)
@@ -71,9 +87,14 @@ class Rewards:
     ``noise`` is in these units.
     """
 
-    scale: Scale = field(default_factory=lambda: Scale(0.0, 1.0))
-    bounds: tuple[float, float] = (0.0, 0.0)
-    noise: float = math.inf
+    scale: ValueScale
+    bounds: tuple[float, float]
+    noise: float
+
+    @classmethod
+    def all_equal(cls) -> Rewards:
+        """Rewards before there are values to compare: 0, whatever the value."""
+        return cls(ValueScale(0.0, 1.0), (0.0, 0.0), math.inf)
 
     def __call__(self, values: Floats) -> Floats:
         """Rewards of values, nan for failures."""
@@ -86,23 +107,21 @@ class Balancing:
 
     weight: float = 2.0
     """Weight of a safe base; that of the rule is 1. A safe base asks at most 1 + n / weight^2 questions while the rule,
-    with n questions, does not fail; where it fails itself, of the order of sqrt(n)."""
+    with n questions, does not fail; where it fails itself, of the order of sqrt(n). Decision 0191."""
     blind_weight: float = 5.0
-    """Weight of a safe base where rewards are not comparable: no guess is doubled and shares do not fade."""
+    """Weight of a safe base where rewards are not comparable: no guess is doubled and shares do not fade. A share of 4%
+    for each: decision 0191."""
     after: int = 200
-    """Answers before the balance begins: earlier, exploring costs more than it finds."""
+    """Answers before the balance begins: earlier, exploring costs more than it finds. Decision 0191."""
     small: int = 50
     """Settings up to which the balance begins with the first fit: a few more measurements leave nothing unexplored
-    there, and `done` can say so."""
+    there, and `done` can say so. Decision 0191."""
     settings: int = 256
-    """The first guess d is the unit of the rewards times sqrt(min(this, number of settings)): a base may cost the
-    regret of asking once for each setting before it is doubted."""
-    delta: float = 0.05
-    """Probability that some error bound of an average fails."""
+    """Settings up to which they are explored one by one. The first guess d is the unit of the rewards times
+    sqrt(min(this, number of settings)): a base may cost the regret of asking once for each before it is doubted.
+    Decision 0191."""
     bounds: tuple[float, float] = (-3.0, 6.0)
-    """Bounds of the rewards, in robust standard deviations of all values from their median."""
-    caution: float = 1.0
-    """Factor on the estimated noise."""
+    """Bounds of the rewards, in robust standard deviations of all values from their median. Not measured."""
 
     def begins(self, settings: float, design: int) -> int:
         """Answers before the balance begins, given the number of settings and of the initial design."""
@@ -113,13 +132,13 @@ class Balancing:
         weight = self.weight if is_comparable else self.blind_weight
         weights, nothing = np.array([1.0] + [weight] * safe), np.zeros(1 + safe)
         guess = math.sqrt(min(self.settings, settings))
-        return Balance(weights, nothing, nothing, np.full(1 + safe, guess), self.delta)
+        return Balance(weights, nothing, nothing, np.full(1 + safe, guess), 1 - LEVEL)
 
     def rewards(self, evidence: Evidence) -> Rewards:
         """Rewards in the units of these observations."""
         scale = RobustScale()(evidence)
         numbers = np.clip(scale.standard(evidence.values), *self.bounds)
-        return Rewards(scale, self.bounds, self.caution * noise_level(evidence.points[evidence.where], numbers))
+        return Rewards(scale, self.bounds, noise_level(evidence.points[evidence.where], numbers))
 
 
 def noise_level(points: Floats, values: Floats) -> float:
@@ -130,7 +149,7 @@ def noise_level(points: Floats, values: Floats) -> float:
     """
     if len(values) < 2:
         return math.inf
-    distances, neighbours = map(np.asarray, cKDTree(points).query(points, k=2))
+    distances, neighbours = map(np.asarray, sp.cKDTree(points).query(points, k=2))
     column = (neighbours[:, 0] == np.arange(len(points))).astype(np.intp)  # where a point is not its own neighbour
     away, other = (np.take_along_axis(table, column[:, None], axis=1)[:, 0] for table in (distances, neighbours))
     nearest = np.argsort(away, kind="stable")[: (len(values) + 1) // 2]
@@ -156,19 +175,22 @@ class Realised:
     balance: Balance
     begins: int
     is_comparable: bool
-    asked: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    asked: Ints
     """Base of each answer since the beginning."""
-    rewards: Rewards = field(default_factory=Rewards)
+    rewards: Rewards = field(default_factory=Rewards.all_equal)
 
     def after(self, history: History) -> Realised:
         """Balance after all answers."""
-        now = self
-        for index in range(self.begins + len(self.asked), len(history)):
-            if index % self.begins == 0 and (index // self.begins).bit_count() == 1:
+        now, index = self, self.begins + len(self.asked)
+        values = history.values(len(history)) if index < len(history) else None
+        while values is not None and index < len(history):
+            doubled = self.begins << (index // self.begins).bit_length()  # the next change of units
+            if index == doubled // 2:
                 now = now._rescaled(history, index)
-            base, reward = now.balance.turn(), float(now.rewards(np.array(history.reading(index).value)))
-            balance = now.balance.told(base, reward, now.rewards.noise)
-            now = replace(now, balance=balance, asked=np.append(now.asked, base))
+            block = now.rewards(values[index:doubled]).tolist()
+            balance, bases = now.balance.after(block, now.rewards.noise)
+            now = replace(now, balance=balance, asked=np.concatenate([now.asked, np.array(bases, dtype=np.intp)]))
+            index += len(block)
         return now
 
     def turn(self, history: History, pending: int) -> int:

@@ -11,22 +11,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.spatial import cKDTree
 
-from noregret.belief.posterior import Floats, Ints, Rng
-from noregret.decision.rules import log_expected_improvement
+from noregret.gp import functions as sp
+from noregret.gp.improvement import log_expected_improvement
+from noregret.gp.posterior import Floats, Ints, Rng
 from noregret.optimizer.model.candidates import around, resample_inactive, spread_out, top
 from noregret.optimizer.model.constraints import IGNORE
+from noregret.optimizer.model.evidence import CAUTION
 from noregret.optimizer.model.posterior import condition
 from noregret.optimizer.questions.balance import Balancing, Realised
-from noregret.optimizer.questions.state import Asked, Question, State
-from noregret.optimizer.space.space import Bools, Space
+from noregret.optimizer.questions.state import Asked, PendingSnapshot, Question
+from noregret.optimizer.space.space import SAME, Bools, Space
 
 Score = Callable[[Floats], Floats]
 """Scores of (n, d) points, (n,)."""
 
 EDGE = 0.1
-"""Part of the distance from what was measured that a point counts as at least, however near an edge of the cube."""
+"""Part of the distance from what was measured that a point counts as at least, however near an edge of the cube.
+Decision 0191."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Farthest:
     These make the measured points dense in the space, whatever is fitted.
     """
 
-    def __call__(self, state: State, rng: Rng) -> int | None:
+    def __call__(self, state: PendingSnapshot, rng: Rng) -> int | None:
         arms = np.flatnonzero(state.in_context)
         measured = state.belief.arms[state.belief.pulled] if state.is_moving else state.history.points
         worthwhile = state.log_feasible[arms] >= math.log(IGNORE)
@@ -51,7 +53,7 @@ def farthest_of(places: Floats, measured: Floats, worthwhile: Bools) -> int | No
     place counts as no farther away than its mirror image beyond the edge; but as at least `EDGE` of its distance, so
     that edges have their turn.
     """
-    distances, edges = cKDTree(measured).query(places)[0], np.minimum(places, 1 - places).min(axis=1)
+    distances, edges = sp.cKDTree(measured).query(places)[0], np.minimum(places, 1 - places).min(axis=1)
     scores = np.minimum(distances, 2 * edges + EDGE * distances)
     scores = np.where(worthwhile, scores, 0.0) if worthwhile.any() else scores
     return int(np.argmax(scores)) if scores.max() > 0 else None
@@ -66,7 +68,7 @@ class OwnRewards:
 
     farthest: Farthest = field(default_factory=Farthest)
 
-    def __call__(self, state: State, rng: Rng) -> Asked | None:
+    def __call__(self, state: PendingSnapshot, rng: Rng) -> Asked | None:
         unmeasured, history = self.farthest(state, rng), state.history
         if unmeasured is not None:
             return unmeasured
@@ -98,31 +100,71 @@ def upper_bounds(where: Ints, rewards: Floats, pending: tuple[int, ...], noise: 
 class ShorterLengthscales:
     """The largest expected improvement if f had narrower and higher hills than fitted.
 
-    A hill that was hit but is too narrow for the fit is looked at again, and climbed.
+    A hill that was hit but is too narrow for the fit is looked at again, and climbed. The best one is at most `CAUTION`
+    standard deviations of f high.
     """
 
     ratio: float = 0.35
-    """Part of the fitted lengthscales."""
-    typical: float = 2.0
-    """Height of the best hill in standard deviations of f, at least."""
+    """Part of the fitted lengthscales. Decision 0191."""
     margin: float = 0.25
-    """Standard deviations of f from which on an improvement counts: there is always a little one on the best hill."""
+    """Standard deviations of f from which on an improvement counts: there is always a little one on the best hill.
+    Decision 0191."""
 
-    def __call__(self, state: State, rng: Rng) -> Floats:
-        fit, belief, space, arms = state.models.fit, state.belief, state.space, state.incumbents
+    def __call__(self, state: PendingSnapshot, rng: Rng) -> Floats:
+        starts, score = state.belief.arms[state.incumbents], self.score(state)
+        return best_of_cloud(state.space, starts, score(starts), self.reach(state), score, rng)
+
+    def reach(self, state: PendingSnapshot) -> Floats:
+        """The shorter lengthscale of each coordinate, (d,)."""
+        return self.ratio * np.array(state.models.fit.lengthscales)[list(state.space.groups)]
+
+    def score(self, state: PendingSnapshot) -> Score:
+        """Log expected improvement at points, and log probability that they are feasible."""
+        fit, belief, arms = state.models.fit, state.belief, state.incumbents
         highest = float(belief.mean[arms].max())
-        fit = fit.scaled(self.ratio, max(1.0, highest / (self.typical * fit.size)))
-        other = condition(fit.kernel(np.array(space.groups)), belief.rows, fit.half_life, belief.first.now)
-        starts = belief.arms[arms]
-        mean, std = other.predict(starts)
-        incumbent = float(mean.max()) + self.margin * fit.size
+        fit = fit.scaled(self.ratio, max(1.0, highest / (CAUTION * fit.size)))
+        other = condition(fit.kernel(np.array(state.space.groups)), belief.rows, fit.half_life, belief.first.now)
+        incumbent = float(other.predict(belief.arms[arms])[0].max()) + self.margin * fit.size
 
         def score(points: Floats) -> Floats:
             mean, std = other.predict(points)
             return np.asarray(log_expected_improvement(mean - incumbent, std) + state.log_feasible_at(points))
 
-        known = log_expected_improvement(mean - incumbent, std) + state.log_feasible[arms]
-        return best_of_cloud(space, starts, known, np.array(fit.lengthscales)[list(space.groups)], score, rng)
+        return score
+
+
+@dataclass(frozen=True)
+class AroundSurprise:
+    """A setting near a lone value that is better than all others say: the best one if f had narrower hills.
+
+    The fit takes such a value for noise, though a narrow hill that one setting has hit looks the same. A second value
+    within the shorter lengthscales tells them apart, and is asked for once: then the value is not alone. It lies
+    `CAUTION` standard deviations or more above what is predicted without it. Asked until the balance of the safe bases
+    begins, one of which does the same. Decision 0249.
+    """
+
+    shorter: ShorterLengthscales = field(default_factory=ShorterLengthscales)
+
+    def __call__(self, state: PendingSnapshot, rng: Rng) -> Floats | None:
+        belief, reach = state.belief, self.shorter.reach(state)
+        if state.is_moving or state.known >= state.balance.begins:
+            return None
+        rows, arms = belief.rows, belief.row_arms
+        remaining = np.maximum(rows.noise - belief.variance[arms], SAME * rows.noise)
+        surprise = (rows.values - belief.mean[arms]) / np.sqrt(remaining)  # leave-one-out residuals by their deviations
+        surprise[~state.in_context[arms]] = -np.inf
+        scaled, groups = state.history.points / reach, np.array(state.space.groups)
+        for row in np.argsort(-surprise)[: np.count_nonzero(surprise >= CAUTION)]:
+            point = belief.arms[arms[row]]
+            near = np.count_nonzero(((scaled - point / reach) ** 2).sum(axis=1) < 1.0)
+            if near > 1 or np.count_nonzero(arms == arms[row]) > 1:
+                continue
+            cloud = state.space.snap(around(point[None], 128, reach / 2, groups, rng))
+            apart = (((cloud - point) / reach) ** 2).sum(axis=1)
+            cloud = cloud[(apart > SAME) & (apart < 1.0) & state.space.holds(cloud)]
+            if len(cloud):
+                return np.asarray(cloud[np.argmax(self.shorter.score(state)(cloud))])
+        return None
 
 
 def best_of_cloud(
@@ -156,20 +198,19 @@ class Explore:
     """
 
     balancing: Balancing = field(default_factory=Balancing)
-    countable: int = 200
-    """Settings up to which they are explored one by one."""
 
     def start(self, settings: float, design: int, is_comparable: bool) -> Realised:
         """Balance before any answer, given the number of settings and of the initial design."""
         settings = settings if is_comparable else math.inf
         balance = self.balancing.start(len(self.bases(settings)), settings, is_comparable)
-        return Realised(self.balancing, balance, self.balancing.begins(settings, design), is_comparable)
+        begins, nothing = self.balancing.begins(settings, design), np.empty(0, dtype=np.intp)
+        return Realised(self.balancing, balance, begins, is_comparable, nothing)
 
     def bases(self, settings: float) -> tuple[Question, ...]:
         """Safe bases in a space of this many settings."""
-        return (OwnRewards(),) if settings <= self.countable else (ShorterLengthscales(), Farthest())
+        return (OwnRewards(),) if settings <= self.balancing.settings else (ShorterLengthscales(), Farthest())
 
-    def __call__(self, state: State, rng: Rng) -> Asked | None:
+    def __call__(self, state: PendingSnapshot, rng: Rng) -> Asked | None:
         turn, balance = state.balance.turn(state.history, len(state.pending)), state.balance
         if turn == 0:
             return None

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from noregret.belief.posterior import Floats, Rng
-from noregret.optimizer.model.candidates import top
+from noregret.gp.posterior import Floats, Rng
+from noregret.optimizer.model.candidates import Candidates, top
 from noregret.optimizer.model.tenable import Tenable
 from noregret.optimizer.questions.questions import Improve
-from noregret.optimizer.questions.state import Asked, State
+from noregret.optimizer.questions.state import Asked, PendingSnapshot
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,13 @@ class Grow:
     first: int
     """Answers up to which every question is of this kind."""
     every: int = 3
-    """After these, one question of this many is."""
-    starts: int = 8
-    """Number of safe settings from which steps towards the promising one are looked at."""
+    """After these, one question of this many is. Decision 0215."""
     steps: int = 12
-    """Number of steps from each."""
+    """Number of steps towards the promising one that are looked at, from each of the best `Candidates.centres`. Not
+    measured."""
     improve: Improve = field(default_factory=Improve)
 
-    def __call__(self, state: State, rng: Rng) -> Asked | None:
+    def __call__(self, state: PendingSnapshot, rng: Rng) -> Asked | None:
         safety = state.safety
         if safety is None or None in safety.guards or (state.known >= self.first and state.known % self.every):
             return None
@@ -41,7 +40,7 @@ class Grow:
         arms, goal = np.flatnonzero(state.allowed), state.belief.arms[[target]]
         _, model = min((guard.at(goal) for guard in safety.guards if guard), key=lambda bound: bound[0])
         told = news(model, state.belief.arms[arms], goal)
-        near = state.belief.arms[arms[top(told, self.starts)]]
+        near = state.belief.arms[arms[top(told, Candidates.centres)]]
         parts = np.linspace(0, 1, self.steps + 2)[1:-1, None, None]
         between = state.space.snap((near + parts * (goal - near)).reshape(-1, goal.shape[1]))
         between = between[safety.holds(between)]

@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
-from noregret.decision.rules import log_expected_improvement
+from noregret.gp import functions as sp
+from noregret.gp.improvement import log_expected_improvement
 from noregret.optimizer.model.constraints import RECOMMEND, recommended
 from noregret.optimizer.model.current import Snapshot
+from noregret.optimizer.model.evidence import CAUTION, LEVEL
 from noregret.optimizer.questions.questions import Opening
-from noregret.optimizer.questions.state import State
-from noregret.optimizer.space.contexts import Contexts
-
-FIRST = (2, 0, 4, 1, 3)
-"""Order in which the initial design goes through the rungs, so that every part of it is about all of them."""
+from noregret.optimizer.questions.state import PendingSnapshot
+from noregret.optimizer.space.contexts import FIRST, Contexts
 
 
 @dataclass(frozen=True)
@@ -34,11 +32,6 @@ class CheapLooks:
     highest fidelity, since a run can be stopped on its way there at the cost of a lower one.
     """
 
-    doubt: float = 0.05
-    """A run is stopped if it is better than what is recommended with a smaller probability."""
-    caution: float = 2.0
-    """The recommended setting has the largest mean - caution * std, as in `OptimizerConfig`."""
-
     def at_first(self, contexts: Contexts, state: Opening, number: int) -> Mapping[str, Any]:
         """Fidelity of a question of the initial design: each rung in turn, and the highest for the baseline."""
         assert contexts.fidelity is not None
@@ -48,7 +41,7 @@ class CheapLooks:
         order = [turn for turn in FIRST if turn < len(rungs)]
         return rungs[order[state.known % len(order)]]
 
-    def __call__(self, contexts: Contexts, state: State, number: int) -> Mapping[str, Any]:
+    def __call__(self, contexts: Contexts, state: PendingSnapshot, number: int) -> Mapping[str, Any]:
         """Fidelity at which to measure the setting of a point."""
         assert contexts.fidelity is not None
         if state.history.runs:
@@ -67,19 +60,19 @@ class CheapLooks:
     def should_stop(self, state: Snapshot, number: int) -> bool:
         """Return True if the setting of a point at the highest fidelity is unlikely to be better than recommended.
 
-        The probability is that of the posterior of the difference. Never if no other setting is expected to improve
-        more on what is recommended, nor where nothing is likely to meet the constraints.
+        It is better with a probability of less than 1 - `LEVEL`, by the posterior of the difference. Never if no other
+        setting is expected to improve more on what is recommended, nor where nothing is likely to meet the constraints.
         """
         belief, arm = state.belief, int(state.arms([number])[0])
-        lower = np.where(state.in_context, belief.mean - self.caution * belief.std, -np.inf)
+        lower = np.where(state.in_context, belief.mean - CAUTION * belief.std, -np.inf)
         best = recommended(lower, state.margins, state.log_feasible)
         if best == arm or state.log_feasible[best] < math.log(RECOMMEND):
             return False
         pair = np.array([arm, best])
         (own, shared), (_, other) = belief.covariance(pair, pair)
         std = math.sqrt(max(float(own + other - 2 * shared), 1e-300))
-        better = float(ndtr((belief.mean[arm] - belief.mean[best]) / std)) * math.exp(state.log_feasible[arm])
-        if better >= self.doubt:
+        better = float(sp.ndtr((belief.mean[arm] - belief.mean[best]) / std)) * math.exp(state.log_feasible[arm])
+        if better >= 1 - LEVEL:
             return False
         improvement = log_expected_improvement(belief.mean - belief.mean[best], belief.std) + state.log_feasible
         return bool(np.delete(np.where(state.allowed, improvement, -np.inf), arm).max() > improvement[arm])

@@ -21,25 +21,27 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import logsumexp
 
-from noregret.belief.posterior import Floats, Ints, Rng
-from noregret.decision.rules import log_expected_improvement
-from noregret.optimizer.model.candidates import around, resample_inactive, top
+from noregret.gp import functions as sp
+from noregret.gp.improvement import log_expected_improvement
+from noregret.gp.posterior import Floats, Ints, Rng
+from noregret.optimizer.model.candidates import Candidates, around, resample_inactive, top
 from noregret.optimizer.model.constraints import SEARCH
-from noregret.optimizer.model.objectives import means_at, nondominated, reported
+from noregret.optimizer.model.objectives import nondominated, reported
 from noregret.optimizer.questions.questions import AMONG_NAMES, Improve, SaturatedImprovement
-from noregret.optimizer.questions.state import Asked, Question, State, state_of
+from noregret.optimizer.questions.state import Asked, PendingSnapshot, Question, state_of
+from noregret.optimizer.space.parameters import ROUNDING
 
 Score = Callable[[Floats, Floats], Floats]
 """Scores of arms by the mean and std of each objective, (n, m), (n, m) -> (n,)."""
 
 BEYOND = np.array([0.25, 0.5, 1.0, 2.0])
-"""Standard units beyond the best value of an objective at which the slope of its transformation is taken."""
+"""Standard units beyond the best value of an objective at which the slope of its transformation is taken. Decision
+0207."""
 
 MARGIN = 0.1
-"""The reference point is this part of the front's range below its worst values, as in BoTorch. The front is that of
-the means of all arms (`ends`), not of the measured ones only: its ends would be out of reach otherwise."""
+"""The reference point is this part of the front's range below its worst values, as in BoTorch. The front is that of the
+means of all arms (`ends`), not of the measured ones only: its ends would be out of reach otherwise. Decision 0207."""
 
 
 def for_objectives(questions: Sequence[Question]) -> tuple[Question, ...]:
@@ -47,7 +49,7 @@ def for_objectives(questions: Sequence[Question]) -> tuple[Question, ...]:
     return tuple(ImproveFront(its) if isinstance(its, Improve) else OfOneObjective(its) for its in questions)
 
 
-def states_of(state: State) -> list[State]:
+def states_of(state: PendingSnapshot) -> list[PendingSnapshot]:
     """State of each objective that has two values."""
     return [state_of(each, state.pending, state.balance) for each in state.objectives.values()]
 
@@ -58,7 +60,7 @@ class OfOneObjective:
 
     question: Question
 
-    def __call__(self, state: State, rng: Rng) -> Asked | None:
+    def __call__(self, state: PendingSnapshot, rng: Rng) -> Asked | None:
         known = list(state.objectives.values())
         for index in rng.permutation(len(known)).tolist():
             asked = self.question(state_of(known[index], state.pending, state.balance), rng)
@@ -81,17 +83,11 @@ class ImproveFront:
     improve: Improve
     alone: int = 4
     """One of this many questions is about one objective alone, in turn. The ends of the front are where one objective
-    is best; if the model is wrong about them, no setting beyond the reference point has a score."""
+    is best; if the model is wrong about them, no setting beyond the reference point has a score. Decision 0207."""
     most: int = 40
-    """Points of the front that count, of two objectives; of three, half as many."""
-    cloud: int = 128
-    """Settings that are drawn around the best, in each step."""
-    radii: tuple[float, ...] = (0.5, 0.2, 0.1, 0.05)
-    """Sizes of the clouds, step by step, in lengthscales."""
-    centres: int = 8
-    """Settings that a cloud is drawn around."""
+    """Points of the front that count, of two objectives; of three, half as many. Decision 0207."""
 
-    def __call__(self, state: State, rng: Rng) -> Asked | None:
+    def __call__(self, state: PendingSnapshot, rng: Rng) -> Asked | None:
         states = states_of(state)
         is_searching = state.margins and state.log_feasible[state.incumbents].max() < math.log(SEARCH)
         if len(states) == 1 or is_searching:
@@ -115,31 +111,35 @@ class ImproveFront:
 
     def _highest(self, scores: Floats) -> int:
         highest = scores.max()
-        return int(np.argmax(scores >= highest - self.improve.tie * abs(highest)))
+        return int(np.argmax(scores >= highest - ROUNDING * abs(highest)))
 
     def _around_best(
         self,
-        state: State,
-        states: Sequence[State],
+        state: PendingSnapshot,
+        states: Sequence[PendingSnapshot],
         scores: Floats,
         score: Callable[[Floats], Floats],
         rng: Rng,
     ) -> tuple[Floats, Floats]:
-        """The arms and clouds around the best of them, with their scores."""
+        """The arms, and clouds as those of `Candidates` around the best of them, with their scores."""
         space, groups = state.space, np.array(state.space.groups)
         points, found = state.belief.arms, scores
         lengthscales = np.min([its.models.fit.lengthscales for its in states], axis=0)[list(space.groups)]
-        for radius in self.radii:
-            best = resample_inactive(space, points[top(found, self.centres)], rng)
-            near = space.snap(around(best, self.cloud, radius * lengthscales, groups, rng))
+        for radius in Candidates.radii:
+            best = resample_inactive(space, points[top(found, Candidates.centres)], rng)
+            near = space.snap(around(best, Candidates.cloud, radius * lengthscales, groups, rng))
             points, found = np.vstack([points, near]), np.concatenate([found, score(near)])
         return points, found
 
-    def _score(self, state: State, states: Sequence[State], rng: Rng) -> Callable[[Floats], Floats]:
+    def _score(self, state: PendingSnapshot, states: Sequence[PendingSnapshot], rng: Rng) -> Callable[[Floats], Floats]:
         """Score of (n, d) points."""
+        beliefs = [its.belief for its in states]
         measured = state.belief.arms[state.incumbents]
-        every = state.belief.arms[state.allowed & (state.log_feasible >= math.log(SEARCH))]
-        mean, std = means_at(states, np.vstack([measured, every]))
+        every = np.flatnonzero(state.allowed & (state.log_feasible >= math.log(SEARCH)))
+        every = np.concatenate([state.incumbents, every])
+        mean, std = (
+            np.column_stack(its) for its in zip(*((b.mean[every], b.std[every]) for b in beliefs), strict=True)
+        )
         front = nondominated(mean[: len(measured)])
         front = front[thinned(mean[front], self.most if len(states) == 2 else self.most // 2)]
         rule = front_rule(states, mean[front], ends(mean, std), rng)
@@ -147,8 +147,12 @@ class ImproveFront:
         saturated = AMONG_NAMES if is_one_choice else SaturatedImprovement()
         enough = max(saturated.enough, saturated.early / max(state.belief.rounds, 1))
 
+        given = [its.full.given(measured[front]) for its in beliefs]
+
         def score(points: Floats) -> Floats:
-            predicted = [its.belief.full.predict_given(measured[front], points) for its in states]
+            is_arms = points is state.belief.arms
+            lifted = [its.all_lifted if is_arms else its.full.lifted(points) for its in beliefs]
+            predicted = [its(points, up) for its, up in zip(given, lifted, strict=True)]
             mean, std, apart = (np.column_stack(columns) for columns in zip(*predicted, strict=True))
             noise = np.column_stack([np.broadcast_to(its.models.noise_variance(points), len(points)) for its in states])
             news = np.minimum(1.0, enough * std**2 / noise).max(axis=1)
@@ -173,7 +177,7 @@ def ends(mean: Floats, std: Floats) -> Floats:
     return np.asarray(mean if is_beaten.all() else mean[~is_beaten])
 
 
-def front_rule(states: Sequence[State], front: Floats, spanning: Floats, rng: Rng) -> Score:
+def front_rule(states: Sequence[PendingSnapshot], front: Floats, spanning: Floats, rng: Rng) -> Score:
     """Rule that scores arms by what they may add to a front, given means that span all that can be reached."""
     worst, spread = spanning.min(axis=0), np.ptp(spanning, axis=0)
     spread = np.where(spread > 0, spread, 1.0)
@@ -239,7 +243,7 @@ class HypervolumeImprovement:
             above = np.logaddexp.accumulate(parts[:, ::-1], axis=1)[:, ::-1]
             above = np.column_stack([above, np.full(len(mean), -np.inf)])
             total += log_less(above[:, self.boxes[:, k, 0]], above[:, self.boxes[:, k, 1]])
-        return np.asarray(logsumexp(total, axis=1))
+        return np.asarray(sp.logsumexp(total, axis=1))
 
 
 def log_less(first: Floats, second: Floats) -> Floats:
@@ -269,8 +273,9 @@ class Scalarisation:
     incumbent: float
     deviations: Floats
     rho: float = 0.05
+    """As in Knowles (2006)."""
     softness: float = 0.01
-    """Width over which the improvement goes over into 0, so that arms without one still differ."""
+    """Width over which the improvement goes over into 0, so that arms without one still differ. Not measured."""
 
     @classmethod
     def random(cls, worst: Floats, spread: Floats, measured: Floats, rng: Rng, draws: int = 64) -> Scalarisation:
@@ -292,4 +297,4 @@ class Scalarisation:
         drawn = [m[:, None] + s[:, None] * d for m, s, d in zip(mean.T, std.T, self.deviations.T, strict=True)]
         gains = (self.scalars(drawn) - self.incumbent) / self.softness
         log_softplus = np.where(gains > -30, np.log(np.logaddexp(0.0, np.maximum(gains, -30.0))), gains)
-        return np.asarray(logsumexp(log_softplus, axis=1))
+        return np.asarray(sp.logsumexp(log_softplus, axis=1))

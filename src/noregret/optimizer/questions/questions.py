@@ -1,27 +1,28 @@
 """Questions: the kinds of settings that are worth a measurement, one class each.
 
 A question is asked in the order of a list; the first one that names a setting decides. Opening questions need no model;
-the others see a `State`, in which pending trials count as measured.
+the others see a `PendingSnapshot`, in which pending trials count as measured.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from noregret.belief.posterior import Constant, Floats, Posterior, Rng
-from noregret.decision.rules import UCB, Rule, log_expected_improvement
+from noregret.gp.improvement import log_expected_improvement
+from noregret.gp.posterior import Floats, Posterior, Rng, Rule
 from noregret.optimizer.model.candidates import spread_out
-from noregret.optimizer.model.constraints import SEARCH, recommended, search_scores
+from noregret.optimizer.model.constraints import REPEATS, SEARCH, recommended, search_scores
+from noregret.optimizer.model.evidence import CAUTION, FEWEST_OBSERVATIONS
 from noregret.optimizer.model.history import History
 from noregret.optimizer.model.hypotheses import ModelConfig
-from noregret.optimizer.model.safety import REPEATS
-from noregret.optimizer.questions.state import Asked, State
+from noregret.optimizer.questions.state import Asked, PendingSnapshot
 from noregret.optimizer.space.contexts import with_context
+from noregret.optimizer.space.parameters import ROUNDING
 from noregret.optimizer.space.space import Space
 
 
@@ -47,7 +48,7 @@ def opening(state: Opening) -> int | None:
     history = state.history
     if state.is_safe:
         asked = sum(history.answered(number) + state.pending.count(number) for number in history.baseline_points)
-        is_enough = asked >= REPEATS and history.measured > 1
+        is_enough = asked >= FEWEST_OBSERVATIONS and history.measured > 1
         return None if is_enough else history.intern(with_context(history.baseline, state.space))
     if history.baseline is not None and not any(
         number in state.pending or history.is_answered(number) for number in history.baseline_points
@@ -63,16 +64,18 @@ def opening(state: Opening) -> int | None:
 def _next_of_design(state: Opening) -> int | None:
     """Next point of a Sobol sequence that has not been met, None if there is none.
 
-    In finite spaces the points that the sequence does not reach follow.
+    Where there are two scales, they take turns: a linear one has no points near 0. In finite spaces the points that the
+    sequence does not reach follow.
     """
     space, index, seed = state.space, state.known, int(state.seed.generate_state(1)[0])
+    space = (index % 2 and space.logarithmic) or space
     count = max(64, 2 << index.bit_length())  # few different lengths, each drawn once
     points = spread_out(space, count, seed)[index:]
     if space.count <= state.config.candidates.few:
         points = np.vstack([points, space.everything()])
     for point, params in zip(points, space.decode(points), strict=True):
         if state.history.number(params) is None:
-            return state.history.intern(params, point)
+            return state.history.intern(params, point if space is state.space else None)
     return None
 
 
@@ -92,9 +95,10 @@ class Recheck:
     """
 
     distrust: float = 0.3
-    """Trust below which a value is doubted."""
+    """Trust below which a value is doubted. Not measured; without the question two measures are worse: decision
+    0189."""
 
-    def __call__(self, state: State, rng: Rng) -> Asked | None:
+    def __call__(self, state: PendingSnapshot, rng: Rng) -> Asked | None:
         history = state.history
         doubted = np.flatnonzero(state.trust < self.distrust)
         if not doubted.size:
@@ -122,14 +126,13 @@ class RemeasureBaseline:
     """
 
     worth: float = 0.1
-    """Part of the variance of the gain that a measurement must take off."""
+    """Part of the variance of the gain that a measurement must take off. Decision 0134."""
     precise: float = 0.05
-    """A gain is known well enough when two standard deviations are less than this part of it."""
+    """A gain is known well enough when `CAUTION` standard deviations are less than this part of it. Decision 0134."""
     share: float = 1 / 8
-    """Part of the questions that goes to the baseline at most."""
-    caution: float = 2.0
+    """Part of the questions that goes to the baseline at most. Decision 0134."""
 
-    def __call__(self, state: State, rng: Rng) -> Asked | None:
+    def __call__(self, state: PendingSnapshot, rng: Rng) -> Asked | None:
         baseline_points, belief = state.history.baseline_points, state.belief
         measured = sum(state.history.answered(number) + state.pending.count(number) for number in baseline_points)
         if not baseline_points or measured > self.share * state.known:
@@ -137,17 +140,17 @@ class RemeasureBaseline:
         baseline = state.baseline_arm()
         if baseline is None or int(state.numbers[baseline]) in state.history.unproven:
             return None
-        lower = np.where(state.in_context, belief.mean - self.caution * belief.std, -np.inf)
+        lower = np.where(state.in_context, belief.mean - CAUTION * belief.std, -np.inf)
         best = recommended(lower, state.margins, state.log_feasible)
         return baseline if best != baseline and self._is_worth(state, best, baseline) else None
 
-    def _is_worth(self, state: State, best: int, baseline: int) -> bool:
+    def _is_worth(self, state: PendingSnapshot, best: int, baseline: int) -> bool:
         belief, pair = state.belief, np.array([best, baseline])
         (own, shared), (_, variance) = belief.covariance(pair, pair)
         total = max(float(own + variance - 2 * shared), 1e-300)
         taken = float(variance - shared) ** 2 / (float(variance) + belief.noise_variance(baseline))
         gain = abs(float(belief.mean[best] - belief.mean[baseline]))
-        return taken >= self.worth * total and 2 * math.sqrt(total) > self.precise * gain
+        return taken >= self.worth * total and CAUTION * math.sqrt(total) > self.precise * gain
 
 
 @dataclass(frozen=True)
@@ -164,8 +167,9 @@ class SaturatedImprovement:
     v / sqrt(v + s^2) by which the mean changes: the knowledge gradient of Frazier, Powell and Dayanik (2009).
     """
 
-    enough: float = 5.0
+    enough: float = REPEATS
     early: float = 500.0
+    """Decision 0041."""
     by_decision: bool = False
 
     def __call__(self, posterior: Posterior, rng: Rng) -> Floats:
@@ -181,8 +185,18 @@ class SaturatedImprovement:
         return np.asarray(log_expected_improvement(gap, std) + np.log(np.maximum(news, 1e-300)))
 
 
+@dataclass(frozen=True)
+class Optimism:
+    """mean + width * std."""
+
+    width: float = CAUTION
+
+    def __call__(self, posterior: Posterior, rng: Rng) -> Floats:
+        return posterior.mean + self.width * posterior.std
+
+
 AMONG_NAMES = SaturatedImprovement(enough=1.0, early=0.0)
-"""The rule for settings without neighbours: repeating one of them tells nothing of the others."""
+"""The rule for settings without neighbours: repeating one of them tells nothing of the others. Decision 0041."""
 
 
 @dataclass(frozen=True)
@@ -197,22 +211,20 @@ class Improve:
     rule: Rule | None = None
     """None for `SaturatedImprovement`: with other numbers where settings have no neighbours, and ``by_decision`` where
     there is next to no noise, so that a repeat tells nothing."""
-    moving_rule: Rule = field(default_factory=lambda: UCB(Constant(2.0)))
+    moving_rule: Rule = Optimism()
     """The rule while f is found to change."""
     little: float = 0.1
-    """Part of the size of f up to which there is little noise."""
+    """Part of the size of f up to which there is little noise. Not measured."""
     exact: float = 0.02
-    """Part of the size of f up to which there is next to no noise."""
+    """Part of the size of f up to which there is next to no noise. Not measured."""
     cost_exponent: float | None = None
     """Improvement is divided by the cost to this power, under the default rule while f stays; None for 1 that falls
     to 0 as the second half of the budget is spent, or 0.5 if no budget is known."""
     weighed_every: int = 2
     """One of this many questions is weighed by cost. Where an expensive region is better than the model knows, cheap
-    questions alone do not find out; and they take the smaller part of the budget."""
-    tie: float = 1e-9
-    """Scores that differ by a smaller part are equal, so that rounding does not choose."""
+    questions alone do not find out; and they take the smaller part of the budget. Decision 0214."""
 
-    def __call__(self, state: State, rng: Rng) -> Asked | None:
+    def __call__(self, state: PendingSnapshot, rng: Rng) -> Asked | None:
         scores = np.where(state.allowed, self._scores(state, rng), -np.inf)
         if state.prices is not None:
             is_weighed = self.rule is None and not state.is_moving and state.known % self.weighed_every == 0
@@ -222,15 +234,15 @@ class Improve:
             others = np.where(np.isin(state.numbers, state.pending), -np.inf, scores)
             scores = others if others.max() > -np.inf else scores
         highest = scores.max()
-        return int(np.argmax(scores >= highest - self.tie * abs(highest)))
+        return int(np.argmax(scores >= highest - ROUNDING * abs(highest)))
 
-    def _scores(self, state: State, rng: Rng) -> Floats:
+    def _scores(self, state: PendingSnapshot, rng: Rng) -> Floats:
         if state.margins and state.log_feasible[state.incumbents].max() < math.log(SEARCH):
             return search_scores(state.margins, state.log_feasible)
         scores = self._rule(state)(cast(Any, replace(state.belief, only_pulled=state.incumbents)), rng)
         return np.asarray(scores + state.log_feasible if state.margins else scores)
 
-    def _rule(self, state: State) -> Rule:
+    def _rule(self, state: PendingSnapshot) -> Rule:
         if state.is_moving:
             return self.moving_rule
         is_one_choice = len(state.space.names) == 1 and len(state.space.groups) == state.space.count

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
-from noregret.belief.posterior import Floats, Rng
+from noregret.gp.posterior import Floats, Rng
 from noregret.optimizer.model.costs import Prices
 from noregret.optimizer.model.current import Snapshot
-from noregret.optimizer.model.posterior import Posterior
+from noregret.optimizer.model.posterior import PosteriorAtArms
 from noregret.optimizer.questions.balance import Realised
 
 Asked = int | Floats
@@ -17,13 +17,13 @@ Asked = int | Floats
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class State(Snapshot):
+class PendingSnapshot(Snapshot):
     """Snapshot in which pending trials count as measured, with the expected values."""
 
     pending: tuple[int, ...]
     """Points of the pending trials."""
     balance: Realised
-    measured: Posterior
+    measured: PosteriorAtArms
     """The posterior without the pending trials."""
     prices: Prices | None = None
     """Predicted costs of the arms, if costs are known."""
@@ -34,7 +34,9 @@ class State(Snapshot):
         return len(self.history) + len(self.pending)
 
 
-def state_of(snapshot: Snapshot, pending: Sequence[int], balance: Realised, last: State | None = None) -> State:
+def state_of(
+    snapshot: Snapshot, pending: Sequence[int], balance: Realised, last: PendingSnapshot | None = None
+) -> PendingSnapshot:
     """State in which these points, which are arms of the snapshot, have pending trials.
 
     It continues the ``last`` state where only pending trials came since, so that a batch costs one step per trial.
@@ -48,10 +50,10 @@ def state_of(snapshot: Snapshot, pending: Sequence[int], balance: Realised, last
         margins = [m and m._replace(posterior=_as_expected(m.posterior, arm)) for m in margins]
     same = {each.name: getattr(snapshot, each.name) for each in fields(snapshot)}
     changed = {"belief": belief, "margins": margins, "pending": tuple(pending), "balance": balance}
-    return State(**(same | changed), measured=snapshot.belief)
+    return PendingSnapshot(**(same | changed), measured=snapshot.belief)
 
 
-def _as_expected(posterior: Posterior, arm: int) -> Posterior:
+def _as_expected(posterior: PosteriorAtArms, arm: int) -> PosteriorAtArms:
     after = posterior.told(arm, float(posterior.mean[arm]), posterior.noise_variance(arm))
     return replace(after, rounds=posterior.rounds)
 
@@ -59,6 +61,6 @@ def _as_expected(posterior: Posterior, arm: int) -> Posterior:
 class Question(Protocol):
     """One kind of question."""
 
-    def __call__(self, state: State, rng: Rng) -> Asked | None:
+    def __call__(self, state: PendingSnapshot, rng: Rng) -> Asked | None:
         """Return what to measure, None if there is nothing of this kind to ask."""
         ...

@@ -9,17 +9,20 @@ A fidelity is the parameter that says how much one measurement costs and how wel
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from noregret.belief.posterior import Floats
+from noregret.gp.posterior import Floats
 from noregret.optimizer.space.parameters import Float, Int
-from noregret.optimizer.space.space import Bools, Product, Space, named
+from noregret.optimizer.space.space import Bools, ParameterSpace, Space, named
 
-RUNGS = 5
+FIRST = (2, 0, 4, 1, 3)
+"""Order in which the initial design goes through the rungs, so that every part of it is about all of them. By taste."""
+
+RUNGS = len(FIRST)
 """Fidelities, evenly spaced on the parameter's own scale, at which questions are asked and reports are kept: a run
 adds at most this many points to the model. In steps of three they span a factor of 81, as successive halving does."""
 
@@ -27,7 +30,8 @@ WARP = 3.0
 """Steepness of the fidelity's coordinate: a step at the lowest fidelity is exp(WARP) times as long as at the highest.
 Of 0, 1, 2, 3 and 4 the one that predicts curves best, see decision 0210."""
 SPAN = 0.5
-"""Coordinate of the highest fidelity: the middle of the cube, as explorers avoid edges. Fits hardly depend on it."""
+"""Coordinate of the highest fidelity: the middle of the cube, as explorers avoid edges. Fits hardly depend on it.
+Decision 0210."""
 
 
 class InContext(NamedTuple):
@@ -37,7 +41,7 @@ class InContext(NamedTuple):
     context: Any
 
 
-class Setting(NamedTuple):
+class SettingInContext(NamedTuple):
     """Params, context and fidelity as a user sees them, None where there are none."""
 
     params: Any
@@ -50,7 +54,7 @@ class ContextSpace:
     """All params of a space in all contexts: the coordinates of the params come first."""
 
     space: Space
-    contexts: Product
+    contexts: ParameterSpace
 
     @cached_property
     def groups(self) -> tuple[int, ...]:
@@ -72,6 +76,11 @@ class ContextSpace:
     @property
     def share(self) -> float:
         return self.space.share
+
+    @cached_property
+    def logarithmic(self) -> ContextSpace | None:
+        chosen = self.space.logarithmic  # contexts keep their scales
+        return None if chosen is None else replace(self, space=chosen)
 
     def placed(self, points: Floats) -> tuple[Floats, Bools]:
         chosen, given = self._parts(points)
@@ -149,7 +158,7 @@ class FixedContext(ContextSpace):
 
 
 @dataclass(frozen=True)
-class LevelledOff(Product):
+class LevelledOff(ParameterSpace):
     """Contexts, the last of which is a fidelity: its coordinate u becomes a (1 - exp(-c u)) / (1 - exp(-c)).
 
     c is `WARP` and a is `SPAN`.
@@ -186,9 +195,9 @@ class Fidelity:
     parameter: Float | Int
 
     @cached_property
-    def product(self) -> Product:
+    def product(self) -> ParameterSpace:
         """Space of this one parameter."""
-        return Product({self.name: self.parameter})
+        return ParameterSpace({self.name: self.parameter})
 
     @property
     def highest(self) -> dict[str, Any]:
@@ -223,13 +232,13 @@ class Contexts:
     Parameters
     ----------
     space : Space
-    contexts : Product or None
+    contexts : ParameterSpace or None
         None where there is no context: then the space is that of the params alone.
     fidelity : Fidelity, optional
     """
 
     space: Space
-    contexts: Product | None
+    contexts: ParameterSpace | None
     fidelity: Fidelity | None = None
 
     @cached_property
@@ -238,7 +247,7 @@ class Contexts:
         return self.space if self._given is None else ContextSpace(self.space, self._given)
 
     @cached_property
-    def _given(self) -> Product | None:
+    def _given(self) -> ParameterSpace | None:
         """Contexts, and fidelity."""
         if self.fidelity is None:
             return self.contexts
@@ -284,14 +293,14 @@ class Contexts:
         """Params of the whole space, at this checked fidelity instead of theirs."""
         return InContext(params.params, params.context | fidelity)
 
-    def without_context(self, params: Any) -> Setting:
+    def without_context(self, params: Any) -> SettingInContext:
         """The params that a user sees, their context and fidelity, as copies that may be changed."""
         if not isinstance(params, InContext):
-            return Setting(self.space.checked(params))
+            return SettingInContext(self.space.checked(params))
         context, fidelity = dict(params.context), None
         if self.fidelity is not None:
             fidelity = {self.fidelity.name: context.pop(self.fidelity.name)}
-        return Setting(self.space.checked(params.params), None if self.contexts is None else context, fidelity)
+        return SettingInContext(self.space.checked(params.params), None if self.contexts is None else context, fidelity)
 
 
 def with_context(params: Any, space: Space) -> Any:

@@ -18,14 +18,15 @@ from typing import Any, TypeAlias, overload
 
 import numpy as np
 
-from noregret.belief.posterior import Floats, Ints
+from noregret.gp.posterior import Floats, Ints
 
 EXACT = 2**53
-"""Whole numbers up to here are floating-point numbers, all of them."""
-MOST_STEPS = 1e9
-"""Steps that a range may have: floats do not separate the numbers of more for sure."""
+"""Whole numbers up to here are floating-point numbers, all of them. IEEE 754."""
+ROUNDING = 1e-9
+"""Part of a number by which rounding may move it, after thousands of operations with 16 digits. A range may have no
+shorter step."""
 MOST_OPTIONS = 1000
-"""Options that a `Choice` may have: each takes a coordinate, and the cost of a question grows with these."""
+"""Options that a `Choice` may have: each takes a coordinate, and the cost of a question grows with these. By taste."""
 
 
 def described(parameter: Any) -> str:
@@ -352,7 +353,7 @@ class Steps(Sequence[float]):
         low, high, step = self.low, self.high, self.step
         if not finite(step) or step <= 0:
             raise ValueError(f"step must be a number above 0, got {step!r}")
-        if (high - low) / step > MOST_STEPS:
+        if (high - low) * ROUNDING > step:
             raise ValueError(f"step must divide the range from {low} to {high} into at most 1e9 steps, got {step}")
         if not _is_whole((high - low) / step) or (low < high and len(self) == 1):
             raise ValueError(

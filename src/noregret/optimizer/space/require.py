@@ -18,38 +18,39 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.spatial import cKDTree
 
-from noregret.belief.posterior import Floats
+from noregret.gp import functions as sp
+from noregret.gp.posterior import Floats
 from noregret.optimizer.space.parameters import Choice, Parameter, finite
-from noregret.optimizer.space.space import Bools, Product
+from noregret.optimizer.space.space import SAME, Bools, ParameterSpace
 
-LONGEST = 1000
-"""Characters that a condition may have."""
+if TYPE_CHECKING:
+    pass
+
+LONGEST_CONDITION = 1000
+"""Characters that a condition may have. By taste."""
 
 MOST_LISTED = 20_000
-"""Settings up to which all are listed to find those that meet the conditions."""
+"""Settings up to which all are listed to find those that meet the conditions. Not measured."""
 
-TRIED = 1 << 17
-"""Random settings that are tried at most, in larger spaces."""
+MOST_SETTINGS_TRIED = 1 << 17
+"""Random settings that are tried at most, in larger spaces. Decision 0206."""
 
 ENOUGH = 512
-"""Allowed settings after which no more random ones are tried."""
+"""Allowed settings after which no more random ones are tried. Not measured."""
 
 MOST_WORK = 1 << 26
-"""Numbers that are computed at most to find settings, by all conditions together: with long ones fewer are tried."""
+"""Numbers that are computed at most to find settings, by all conditions together: with long ones fewer are tried. Not
+measured."""
 
-RAREST = 1e-4
-"""Part of the settings that must meet the conditions: fewer are not found by trying."""
+LEAST_SHARE = 1e-4
+"""Part of the settings that must meet the conditions: fewer are not found by trying. Decision 0206."""
 
-ENTRIES = 1 << 20
-"""Coordinates that are drawn at once."""
-
-HALVINGS = 12
-"""Steps by which a point outside is moved towards one inside: it ends within 2^-12 of the way from the edge."""
+HALVINGS = math.ceil(-math.log2(SAME))
+"""Steps by which a point outside is moved towards one inside: it ends within `SAME` of the way from the edge."""
 
 Column = Any
 """Values of a part of an expression: an array of (n,) numbers, truths or objects, or one constant."""
@@ -93,9 +94,9 @@ class Condition:
     parameters: Mapping[Any, Parameter]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.text, str) or not self.text.strip() or len(self.text) > LONGEST:
+        if not isinstance(self.text, str) or not self.text.strip() or len(self.text) > LONGEST_CONDITION:
             raise ValueError(
-                f"a condition of require must be text like 'a <= b', of at most {LONGEST} characters, got "
+                f"a condition of require must be text like 'a <= b', of at most {LONGEST_CONDITION} characters, got "
                 f"{repr(self.text)[:80]}"
             )
         try:
@@ -281,16 +282,16 @@ def none_meets(conditions: Sequence[Condition], each: Sequence[Bools]) -> ValueE
     return ValueError(f"no setting meets require {texts} together, of {len(each[0]):,} tried: drop one of them")
 
 
-class _Inside(NamedTuple):
+class _AllowedSettings(NamedTuple):
     """Settings that meet all conditions, (n, d), and the part of all settings that do."""
 
     points: Floats
-    tree: cKDTree
+    tree: Any
     share: float
 
 
 @dataclass(frozen=True)
-class Restricted(Product):
+class Restricted(ParameterSpace):
     """Named parameters that meet all conditions of ``require``.
 
     A point that violates one is snapped to the edge of what is allowed, on the straight way to the nearest allowed
@@ -358,14 +359,14 @@ class Restricted(Product):
             holds = self.holds(tried)
             found[holds] = tried[holds]
             good, bad = np.where(holds, middle, good), np.where(holds, bad, middle)
-        return found
+        return np.asarray(found)
 
     @cached_property
     def _conditions(self) -> tuple[Condition, ...]:
         return checked_require(self.require, self.parameters)
 
     @cached_property
-    def _inside(self) -> _Inside:
+    def _inside(self) -> _AllowedSettings:
         tried, found, each = 0, [], []
         for points in self._settings():
             each.append(self._each(points))
@@ -376,17 +377,18 @@ class Restricted(Product):
         inside = np.vstack(found)
         if not len(inside):
             raise none_meets(self._conditions, [np.concatenate(masks) for masks in zip(*each, strict=True)])
-        if not self._is_listed and len(inside) < RAREST * tried:
+        if not self._is_listed and len(inside) < LEAST_SHARE * tried:
             raise ValueError(
-                f"require must leave at least 1 of {1 / RAREST:,.0f} settings, got {len(inside)} of {tried:,} tried "
-                f"({', '.join(map(repr, self.require))}): narrow the ranges, or compute one parameter from the others"
+                f"require must leave at least 1 of {1 / LEAST_SHARE:,.0f} settings, got {len(inside)} of {tried:,} "
+                f"tried ({', '.join(map(repr, self.require))}): narrow the ranges, or compute one parameter from the "
+                "others"
             )
-        return _Inside(inside, cKDTree(inside), len(inside) / tried)
+        return _AllowedSettings(inside, sp.cKDTree(inside), len(inside) / tried)
 
     @cached_property
-    def _all(self) -> Product:
+    def _all(self) -> ParameterSpace:
         """The space without the conditions."""
-        return Product(self.parameters)
+        return ParameterSpace(self.parameters)
 
     @property
     def _is_listed(self) -> bool:
@@ -398,7 +400,7 @@ class Restricted(Product):
             yield self._all.everything()
             return
         rng, width = np.random.default_rng(0), len(self.groups)
-        block = max(1, min(4 * ENOUGH, ENTRIES // width))
+        block = 4 * ENOUGH
         work = sum(condition.size for condition in self._conditions)
-        for _ in range(math.ceil(min(TRIED, MOST_WORK / work) / block)):
+        for _ in range(math.ceil(min(MOST_SETTINGS_TRIED, MOST_WORK / work) / block)):
             yield self._all.snap(rng.random((block, width)))

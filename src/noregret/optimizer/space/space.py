@@ -1,7 +1,7 @@
 """Spaces: the settings to choose from, as points of the unit cube.
 
 A space turns params, which the user reads and writes, into points, which the model computes with. Two kinds: named
-parameters (`Product`) and a table of candidates (`noregret.optimizer.space.table.Table`).
+parameters (`ParameterSpace`) and a table of candidates (`noregret.optimizer.space.table.CandidateTable`).
 
 A parameter with ``when={"model": ["forest"]}`` applies where the parameter above it, ``model``, applies and has one of
 these values. What must hold in all is a `Requirement`: a set of values for each parameter above it, however far up.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import compress
 from numbers import Integral
@@ -21,22 +21,27 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from noregret.belief.posterior import Floats
+from noregret.gp.posterior import Floats
 from noregret.optimizer.space.parameters import Axis, Choice, Float, Int, Parameter, axis_of, finite
 
 Bools = NDArray[np.bool_]
 
-MOST_COORDINATES = 2000
-"""Coordinates that all parameters of a space may take together."""
+SAME = 1e-6
+"""Distance by which rounding may move a coordinate: large offsets of a range, such as 1e9 to 1e9 + 1, cost digits."""
 
-MOST_COUNTED = 3000
-"""Settings of the parameters above others up to which it is counted how many params there are."""
+MOST_COORDINATES = 2000
+"""Coordinates that all parameters of a space may take together, and settings of the parameters above others up to which
+it is counted how many params there are. By taste."""
+
+WIDE = 100.0
+"""Factor that a range of positive numbers spans at least, so that a logarithmic scale of it is tried. Decision 0248."""
 
 Requirement = Mapping[str, frozenset[Hashable]]
 """The keys that the values of other parameters must have, by name; empty for a parameter that always applies."""
 
 MOST_ABOVE = 100
-"""Parameters that one may depend on, through those above it too: the work for a chain grows with its square."""
+"""Parameters that one may depend on, through those above it too: the work for a chain grows with its square. By
+taste."""
 
 
 class Space(Protocol):
@@ -65,6 +70,11 @@ class Space(Protocol):
     @property
     def share(self) -> float:
         """Part of the cube that is inside, see `placed`; 1 where nothing is excluded."""
+        ...
+
+    @property
+    def logarithmic(self) -> Space | None:
+        """The same params with every range that spans a factor of `WIDE` on a logarithmic scale, None without one."""
         ...
 
     def placed(self, points: Floats) -> tuple[Floats, Bools]:
@@ -109,17 +119,18 @@ class Space(Protocol):
 
 
 @dataclass(frozen=True)
-class Product:
+class ParameterSpace:
     """Named parameters, each free of the others or with a condition on them.
 
     Where a parameter does not apply, params do not have it, and its coordinates are those of `_middle`: the same
     for all such points, so it makes no two of them look different.
 
     >>> from noregret import Choice, Float, Int
-    >>> space = Product({"rate": Float(1e-4, 1e-1, log=True), "layers": Int(1, 3), "kind": Choice(["b", "c", "d"])})
+    >>> layers, kind = Int(1, 3), Choice(["b", "c", "d"])
+    >>> space = ParameterSpace({"rate": Float(1e-4, 1e-1, log=True), "layers": layers, "kind": kind})
     >>> space.decode(space.encode([{"kind": "d", "layers": 2, "rate": 0.1}]))
     [{'rate': 0.1, 'layers': 2, 'kind': 'd'}]
-    >>> space = Product({"model": Choice(["line", "forest"]), "depth": Int(1, 9, when={"model": "forest"})})
+    >>> space = ParameterSpace({"model": Choice(["line", "forest"]), "depth": Int(1, 9, when={"model": "forest"})})
     >>> space.decode(space.encode([{"model": "line"}, {"model": "forest", "depth": 3}]))
     [{'model': 'line'}, {'model': 'forest', 'depth': 3}]
     """
@@ -162,9 +173,9 @@ class Product:
         """Number of different params; infinite, too, where conditions are too many to count them."""
         counts = {name: axis.count for name, axis in self._axes.items()}
         above = {name: self.parameters[name] for name in self._above}
-        total: float = 0
+        total = 0.0
         for number, setting in enumerate(settings(above, self._requirements)):
-            if number == MOST_COUNTED or total == math.inf:
+            if number == MOST_COORDINATES or total == math.inf:
                 return math.inf
             keys = self._keys(setting)
             free = [name for name in counts if name not in above and applies(self._requirements[name], keys)]
@@ -178,6 +189,12 @@ class Product:
     @property
     def share(self) -> float:
         return 1.0
+
+    @cached_property
+    def logarithmic(self) -> ParameterSpace | None:
+        ranges = {name: its for name, its in self.parameters.items() if not isinstance(its, Choice)}
+        wide = {name: replace(its, log=True) for name, its in ranges.items() if _is_wide(its)}
+        return replace(self, parameters={**self.parameters, **wide}) if wide else None
 
     def placed(self, points: Floats) -> tuple[Floats, Bools]:
         return points, self.holds(points)
@@ -262,7 +279,7 @@ class Product:
     def around(self, params: Mapping[str, Any], changed: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
         """Params with some parameters changed, each to n values; those that then apply or do not come and go.
 
-        >>> space = Product({"model": Choice(["line", "forest"]), "depth": Int(1, 9, when={"model": "forest"})})
+        >>> space = ParameterSpace({"model": Choice(["line", "forest"]), "depth": Int(1, 9, when={"model": "forest"})})
         >>> space.around({"model": "line"}, {"model": ["line", "forest"], "depth": [3, 3]})
         [{'model': 'line'}, {'model': 'forest', 'depth': 3}]
         """
@@ -319,6 +336,11 @@ class Product:
         return list(zip(self._axes.values(), parts, strict=True))
 
 
+def _is_wide(its: Float | Int) -> bool:
+    is_free = not its.log and (its.step is None or (isinstance(its, Int) and its.step == 1))
+    return is_free and its.low > 0 and its.high >= WIDE * its.low
+
+
 def _advice(given: Any) -> str:
     """Advice for a parameter that is given as something else, such as ": write Int(1, 64)"; empty if there is none."""
     if isinstance(given, range):
@@ -332,17 +354,17 @@ def _advice(given: Any) -> str:
     return ": write Float(low, high), Int(low, high) or Choice([...])"
 
 
-def named(parameters: Mapping[Any, Any]) -> Product:
+def named(parameters: Mapping[Any, Any]) -> ParameterSpace:
     """The space of parameters that a user names; ValueError unless each name is text, as pages and files need it."""
     for name in parameters:
         if not isinstance(name, str):
             raise ValueError(f"a parameter's name must be text, got {name!r}: write {str(name)!r}")
-    return Product(parameters)
+    return ParameterSpace(parameters)
 
 
 def requirements(parameters: Mapping[str, Parameter]) -> dict[str, Requirement]:
     """Requirement of each parameter; ValueError where its condition makes no sense, or rests on too many others."""
-    found: dict[str, Requirement] = {}
+    known: dict[str, Requirement] = {}
 
     def required(name: str, below: tuple[str, ...]) -> Requirement:
         if name in below:
@@ -350,7 +372,7 @@ def requirements(parameters: Mapping[str, Parameter]) -> dict[str, Requirement]:
             raise ValueError(f"the conditions of parameters must not go in a circle, got {circle}: drop one of them")
         if len(below) > MOST_ABOVE:
             raise ValueError(_too_deep(below[0]))
-        if name not in found:
+        if name not in known:
             needed: dict[str, frozenset[Hashable]] = {}
             for parent, values in (parameters[name].when or {}).items():
                 keys = _keys(name, parent, values, parameters)
@@ -358,14 +380,14 @@ def requirements(parameters: Mapping[str, Parameter]) -> dict[str, Requirement]:
                     needed[above] = needed.get(above, its) & its
             if len(needed) > MOST_ABOVE:
                 raise ValueError(_too_deep(name))
-            found[name] = needed
+            known[name] = needed
             clash = next((above for above, keys in needed.items() if not keys), None)
             if clash is not None:
                 raise ValueError(
                     f"parameter {name!r} can never apply: its condition and those of the parameters above it ask for "
                     f"different values of {clash!r}"
                 )
-        return found[name]
+        return known[name]
 
     return {name: required(name, ()) for name in parameters}
 

@@ -9,30 +9,27 @@ from numbers import Number
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.spatial import cKDTree
 
-from noregret.belief.posterior import Floats, Ints
+from noregret.gp import functions as sp
+from noregret.gp.posterior import Floats, Ints
 from noregret.optimizer.space.parameters import MOST_OPTIONS, Choice, Float, Parameter, axis_of, finite, identity
 from noregret.optimizer.space.require import Condition, Restricted, checked_require, none_meets, violated
-from noregret.optimizer.space.space import Bools, Product, Space, named
+from noregret.optimizer.space.space import SAME, Bools, ParameterSpace, Space, named
 
-ROUNDING = 1e-9
-"""Distance by which rounding may move the coordinates of a row."""
-
-RAREST = 0.01
-"""Part of all combinations of values that rows must be to be seen as a grid with exclusions."""
+LEAST_SHARE_OF_GRID = 0.01
+"""Part of all combinations of values that rows must be to be seen as a grid with exclusions. By taste."""
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
 
-class Table:
+class CandidateTable:
     """A table of candidates: the rows of an array, of a DataFrame, or a list of dicts.
 
     Columns of numbers are scaled to [0, 1], others are choices. The scale is logarithmic where it spaces the numbers
     more evenly, as it does powers of two. Params are the row: a dict by column, or for an
     array the row itself.
 
-    >>> table = Table([{"machine": "small", "nodes": 4}, {"machine": "large", "nodes": 2}])
+    >>> table = CandidateTable([{"machine": "small", "nodes": 4}, {"machine": "large", "nodes": 2}])
     >>> table.everything()
     array([[0., 1.],
            [1., 0.]])
@@ -43,7 +40,7 @@ class Table:
     def __init__(self, rows: Any, require: Sequence[str] = ()) -> None:
         self.rows = _read(rows)  # all of them, equal ones too
         columns = self.rows.columns()
-        self._columns = Product({name: _column(name, values) for name, values in columns.items()})
+        self._columns = ParameterSpace({name: _column(name, values) for name, values in columns.items()})
         self._points = np.hstack(
             [axis_of(self._columns.parameters[name]).encode(values) for name, values in columns.items()]
         )
@@ -66,7 +63,7 @@ class Table:
         return conditions
 
     def __repr__(self) -> str:
-        return f"Table(<{len(self.rows)} rows>)"
+        return f"CandidateTable(<{len(self.rows)} rows>)"
 
     @property
     def count(self) -> float:
@@ -81,17 +78,22 @@ class Table:
         """True if params are rows of numbers, and no dicts."""
         return isinstance(self.rows, NumberRows)
 
+    @property
+    def logarithmic(self) -> None:
+        """None: the scale of each column is that on which its values are more even."""
+        return
+
     @cached_property
     def share(self) -> float:
         """Part of all combinations of the columns' values that are rows; 1 if the rows are not part of a grid."""
         sizes = [len(values) for values in self._values]
         share = self.count / math.prod(sizes)
-        return share if share >= RAREST and 2 * max(sizes) <= self.count else 1.0
+        return share if share >= LEAST_SHARE_OF_GRID and 2 * max(sizes) <= self.count else 1.0
 
     def placed(self, points: Floats) -> tuple[Floats, Bools]:
         values = [column[(u * len(column)).astype(np.intp)] for column, u in zip(self._values, points.T, strict=True)]
         grid = np.column_stack(values)
-        inside = np.asarray(self._tree.query(grid)[0]) <= ROUNDING
+        inside = np.asarray(self._tree.query(grid)[0]) <= SAME
         return np.where(inside[:, None], grid, points), inside
 
     @cached_property
@@ -105,7 +107,7 @@ class Table:
     def holds(self, points: Floats) -> Bools:
         if not self._conditions:
             return np.ones(len(points), dtype=bool)
-        return np.asarray((np.abs(self.snap(points) - points) <= ROUNDING).all(axis=1))
+        return np.asarray((np.abs(self.snap(points) - points) <= SAME).all(axis=1))
 
     def checked(self, params: Any) -> Any:
         return self.rows[self.key(params)]
@@ -138,14 +140,14 @@ class Table:
         return np.asarray(self._kept[self._tree.query(self._columns.snap(points))[1]])
 
     @cached_property
-    def _tree(self) -> cKDTree:
-        return cKDTree(self._points[self._kept])
+    def _tree(self) -> Any:
+        return sp.cKDTree(self._points[self._kept])
 
 
 def as_space(space: Any, require: Any = None) -> Space:
     """Named parameters from a dict, candidates from anything else that is a table; those that meet ``require``."""
     if not isinstance(space, Mapping):
-        return Table(space, require or ())
+        return CandidateTable(space, require or ())
     return Restricted(named(space).parameters, require) if require else named(space)
 
 

@@ -1,0 +1,406 @@
+"""Regret bounds of the theorems, with their constants, before a single reward.
+
+Each function is named like its algorithm and gives the bound on the regret of a whole run, R_T = sum over rounds of
+max f - f(x_t), that its theorem proves for the width which the algorithm uses. All are for finitely many arms and hold
+with probability 1 - delta. They are worst cases: a run is usually far below (``noregret bound --run`` shows both).
+
+Optimism bounds the regret of a round by 2 beta_t s(x_t), s the posterior standard deviation. The sum of s^2 is at most
+2 gamma_T k / ln(1 + k / ridge), k the largest k(x, x) and gamma_T the maximum information gain, so by the inequality of
+Cauchy and Schwarz
+
+    R_T <= 2 beta_T sqrt(2 T gamma_T k / ln(1 + k / ridge)).
+
+gamma_T is bounded by `max_gain`. Since |f| <= B sqrt(k), no bound exceeds 2 B sqrt(k) T, and one that does not improve
+on it is marked ``is_trivial``.
+
+Keywords are those of the algorithm; values that no theorem covers, such as ``constants="experiment"``, are refused.
+REDS has no function: its theorem has constants of the function and of the domain that cannot be computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from noregret.bandits.algorithms import (
+    catoni,
+    domain_shrinking,
+    heavy_tails,
+    kernelized_bandits,
+    sketching,
+    tighter_widths,
+)
+from noregret.bandits.belief.arms import as_arms
+from noregret.bandits.belief.exact import ExactGP
+from noregret.bandits.decision.loops import Batched, Repeated
+from noregret.gp.kernels import Kernel, as_kernel
+from noregret.gp.posterior import Floats
+
+__all__ = [
+    "NAMES",
+    "Bound",
+    "amm_ucb",
+    "ata_gp_ucb",
+    "ay_ucb",
+    "bbkb",
+    "bkb",
+    "bpe",
+    "catoni_bpe",
+    "dmm_ucb",
+    "evaluations",
+    "gp_ts",
+    "gp_ucb",
+    "igp_ucb",
+    "max_gain",
+    "mini_gp_ucb",
+    "rounds_until",
+    "tgp_ucb",
+]
+
+LONGEST = 10**12
+"""Rounds beyond which `rounds_until` gives up."""
+
+COVERED: dict[str, Callable[[Any], bool]] = {
+    "constants": lambda value: bool(value == "theory"),
+    "scale": lambda value: bool(value >= 1),
+    "gain": lambda value: value is None or value == "realised",
+    "oversampling": lambda value: value is None,
+    "features": lambda value: isinstance(value, str) and value == "nystrom",
+    "truncation": lambda value: value is None,
+}
+"""Values of keywords with which the algorithm has the bound computed here."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Bound on the regret of a run.
+
+    Parameters
+    ----------
+    rounds : int
+        T.
+    regret : float
+        Bound on the sum of the regrets of all rounds, with probability 1 - delta.
+    gain : float
+        Upper bound on gamma_T that it is made with.
+    width : float
+        beta_T, the largest confidence width of the run.
+    is_trivial : bool
+        True if it says no more than |f| <= B.
+    is_proved : bool
+        False if the proof of the theorem has a gap, as for ATA-GP-UCB (docs/guarantees_details.md).
+    """
+
+    rounds: int
+    regret: float
+    gain: float
+    width: float
+    is_trivial: bool
+    is_proved: bool = True
+
+    @property
+    def per_round(self) -> float:
+        """Regret per round; the expected regret of an arm drawn from those of the run."""
+        return self.regret / self.rounds
+
+
+def max_gain(kernel: Any, arms: Any, rounds: int, ridge: float, *, tolerance: float = 0.01, steps: int = 500) -> float:
+    """Upper bound on gamma_T, the largest 1/2 ln det(I + K / ridge) of T pulls of these arms.
+
+    Shares w of the pulls may be any numbers that add up to 1, not only multiples of 1/T. Then
+    g(w) = 1/2 ln det(I + (T / ridge) W^(1/2) K W^(1/2)) is concave with the slopes d_i = T s_i^2 / (2 ridge), s_i the
+    standard deviations after these pulls, and no w has more than g(w) + max d - w'd. The shares are multiplied by d,
+    again and again, until this is within ``tolerance`` of g(w); it is a bound wherever that ends. Each of at most
+    ``steps`` steps costs O(N^3).
+    """
+    points = _points(arms)
+    K = as_kernel(kernel)(points, points)
+    shares, found = np.full(len(points), 1 / len(points)), math.inf
+    for _ in range(steps):
+        roots = np.sqrt(rounds * shares / ridge)
+        factor = np.linalg.cholesky(np.eye(len(points)) + roots[:, None] * K * roots)
+        gain = float(np.log(np.diag(factor)).sum())
+        lifted = np.linalg.solve(factor, roots[:, None] * K)
+        slopes = rounds / (2 * ridge) * np.maximum(np.diag(K) - (lifted**2).sum(axis=0), 0.0)
+        found = min(found, gain + float(slopes.max() - shares @ slopes))
+        if found <= (1 + tolerance) * gain or not shares @ slopes > 0:
+            break
+        shares = shares * slopes / (shares @ slopes)
+    return found
+
+
+def igp_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
+    """Thm 3 of the kernelized-bandits paper; keywords as those of the algorithm."""
+    return _by_optimism(kernelized_bandits.igp_ucb, kernel, rounds, arms, constants, horizon=rounds)
+
+
+def gp_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
+    """Thm 3 of Srinivas et al. (2012), for noise that is bounded by sqrt(ridge)."""
+    return _by_optimism(kernelized_bandits.gp_ucb, kernel, rounds, arms, constants, horizon=rounds)
+
+
+def ay_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
+    """Whitehouse, Ramdas and Wu (2023)."""
+    return _by_optimism(tighter_widths.ay_ucb, kernel, rounds, arms, constants)
+
+
+def amm_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
+    """Flynn and Reeb (2025), AMM."""
+    return _by_optimism(tighter_widths.amm_ucb, kernel, rounds, arms, constants)
+
+
+def dmm_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
+    """Flynn and Reeb (2025), DMM: one of its ridges has AMM's band, so the bound is AMM's."""
+    return amm_ucb(kernel, rounds, arms=arms, **constants)
+
+
+def tgp_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
+    """Thm 1 of the heavy-tails paper, with the width in use."""
+    return _by_optimism(heavy_tails.tgp_ucb, kernel, rounds, arms, constants)
+
+
+def ata_gp_ucb(kernel: Any, rounds: int, *, arms: Any, epsilon: float = 0.1, **constants: Any) -> Bound:
+    """Thm 4 of the heavy-tails paper, for Nystrom features: as many as arms, since its q keeps every arm.
+
+    The proof of the theorem has a gap, so ``is_proved`` is False.
+    """
+    further = {"horizon": rounds, "epsilon": epsilon}
+    return replace(_by_optimism(heavy_tails.ata_gp_ucb, kernel, rounds, arms, constants, **further), is_proved=False)
+
+
+def bkb(kernel: Any, rounds: int, *, arms: Any, epsilon: float = 0.5, **constants: Any) -> Bound:
+    """Thm 2 of the BKB paper, for ``coins="fresh"``: variances are right up to a = (1 + epsilon) / (1 - epsilon)."""
+    return _by_optimism(sketching.bkb, kernel, rounds, arms, constants, horizon=rounds, epsilon=epsilon)
+
+
+def bbkb(kernel: Any, rounds: int, *, arms: Any, epsilon: float = 0.5, **constants: Any) -> Bound:
+    """Calandriello et al. (2020), for ``coins="fresh"`` and the width in use."""
+    return _by_optimism(sketching.bbkb, kernel, rounds, arms, constants, horizon=rounds, epsilon=epsilon)
+
+
+def mini_gp_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
+    """Calandriello et al. (2022): while an arm is repeated no std shrinks by more than the factor ``growth``."""
+    return _by_optimism(sketching.mini_gp_ucb, kernel, rounds, arms, constants)
+
+
+def gp_ts(kernel: Any, rounds: int, *, arms: Any, delta: float = 0.1, **constants: Any) -> Bound:
+    """Thm 4 of the kernelized-bandits paper, for N arms.
+
+    R_T <= (11 c / p) sum of s + (2 B + 1) pi^2 / 6 + ((4 B + 11) c / p) sqrt(2 T ln(2 / delta)) with p = 1 / (4 e
+    sqrt(pi)) and c = v_T (1 + sqrt(2 ln(N T^2))): the draws at all arms are within c - v_T standard deviations.
+    """
+    built: Any = _built(kernelized_bandits.gp_ts, kernel, rounds, constants, horizon=rounds, delta=delta)
+    worst = _Worst(built.model.kernel, arms, rounds, built.model.ridge)
+    width, norm = built.rule.width(worst.belief()), built.rule.width.norm
+    spread = width * (1 + math.sqrt(2 * math.log(len(worst.arms) * rounds**2)))
+    p = 1 / (4 * math.e * math.sqrt(math.pi))
+    regret = 11 * spread / p * worst.sum_of_stds() + (2 * norm + 1) * math.pi**2 / 6
+    regret += (4 * norm + 11) * spread / p * math.sqrt(2 * rounds * math.log(2 / delta))
+    return worst.bound(regret, width, norm)
+
+
+def bpe(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
+    """Li and Scarlett (2022): an arm that is kept after n pulls has a regret of at most 4 (w s + c).
+
+    The arms are those of the largest variance, so max s^2 is at most the average of s^2 over the pulls.
+    """
+    return _by_epochs(_built(domain_shrinking.bpe, kernel, rounds, constants, horizon=rounds), rounds, arms)
+
+
+def catoni_bpe(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
+    """`bpe` for heavy-tailed rewards (docs/guarantees_details.md)."""
+    return _by_epochs(_built(catoni.catoni_bpe, kernel, rounds, constants, horizon=rounds), rounds, arms)
+
+
+NAMES: dict[str, Callable[..., Bound]] = {
+    bound.__name__.replace("_", "-"): bound
+    for bound in (
+        igp_ucb,
+        gp_ucb,
+        gp_ts,
+        ay_ucb,
+        amm_ucb,
+        dmm_ucb,
+        tgp_ucb,
+        ata_gp_ucb,
+        bkb,
+        bbkb,
+        mini_gp_ucb,
+        bpe,
+        catoni_bpe,
+    )
+}
+"""Command-line names of the algorithms that have a bound."""
+
+
+def rounds_until(bound: Callable[[int], Bound], per_round: float) -> int | None:
+    """Fewest rounds after which a bound on the regret per round is at most this; None if there are none up to 10^12.
+
+    Parameters
+    ----------
+    bound : callable int -> Bound
+        Such as ``lambda rounds: bounds.igp_ucb(kernel, rounds, arms=arms, norm=2.0)``.
+    per_round : float
+        Positive.
+    """
+    if not per_round > 0:
+        raise ValueError(f"per_round must be positive, got {per_round!r}")
+    high = 1
+    while bound(high).per_round > per_round:
+        high *= 2
+        if high > LONGEST:
+            return None
+    low = high // 2
+    while high - low > max(1, low // 1000):
+        middle = (low + high) // 2
+        low, high = (low, middle) if bound(middle).per_round <= per_round else (middle, high)
+    return high
+
+
+def evaluations(
+    kernel: Any,
+    precision: float,
+    *,
+    arms: Any,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    ridge: float | None = None,
+    most: int = 100_000,
+) -> int | None:
+    """Number of evaluations that make every arm known to +- ``precision`` with probability 1 - delta.
+
+    Arms are pulled in the order of the largest variance, which needs no rewards, and the width is that of designs
+    planned in advance (`EpochWidth`). None if ``most`` are not enough. The best of the means is then within twice the
+    precision of the best arm.
+    """
+    if not precision > 0:
+        raise ValueError(f"precision must be positive, got {precision!r}")
+    points = _points(arms)
+    belief = ExactGP(kernel, noise**2 if ridge is None else ridge).prior(points)
+    width = domain_shrinking.EpochWidth(norm, noise, delta, share=2.0)(belief)
+    for count in range(most + 1):
+        arm = int(belief.std.argmax())
+        if width * float(belief.std[arm]) <= precision:
+            return count
+        belief.update(arm, None)
+    return None
+
+
+@dataclass(frozen=True)
+class _Worst:
+    """Largest gain of a run, and what follows from it."""
+
+    kernel: Kernel
+    given: Any
+    rounds: int
+    ridge: float
+    epsilon: float | None = None
+    growth: float = 1.0
+    """Factor by which a std may be out of date."""
+
+    def __post_init__(self) -> None:
+        if not self.ridge > 0:
+            raise ValueError("the bounds are for noisy rewards: noise and ridge must be positive")
+
+    @cached_property
+    def gain(self) -> float:
+        """Bound on gamma_T."""
+        return max_gain(self.kernel, self.arms, self.rounds, self.ridge)
+
+    @property
+    def arms(self) -> Floats:
+        return _points(self.given)
+
+    @property
+    def largest(self) -> float:
+        """k: the largest prior variance of an arm."""
+        return float(self.kernel.diag(self.arms).max())
+
+    @property
+    def accuracy(self) -> float:
+        """Factor by which variances of the sketch may be too large."""
+        return 1.0 if self.epsilon is None else sketching.accuracy(self.epsilon)
+
+    def sum_of_squares(self, rounds: int | None = None, gain: float | None = None) -> float:
+        """Bound on the sum of s^2 over the pulls."""
+        gain = self.gain if gain is None else gain
+        total = 2 * gain * self.largest / math.log1p(self.largest / self.ridge)
+        return min(total, self.largest * (rounds or self.rounds))
+
+    def sum_of_stds(self) -> float:
+        return math.sqrt(self.rounds * self.sum_of_squares() * self.accuracy)
+
+    def belief(self, rounds: int | None = None) -> Any:
+        """Belief with the largest gain, as a width sees it."""
+        excess = self.accuracy * self.growth**2
+        return SimpleNamespace(
+            rounds=rounds or self.rounds,
+            ridge=self.ridge,
+            arms=self.arms,
+            rank=len(self.arms),
+            information_gain=self.gain,
+            claimed_gain=excess * self.gain,  # ln(1 + c x) <= c ln(1 + x) for c >= 1
+            effective_dimension=self.accuracy * self.sum_of_squares() / self.ridge,
+        )
+
+    def bound(self, regret: float, width: float, norm: float) -> Bound:
+        trivial = 2 * norm * math.sqrt(self.largest) * self.rounds
+        return Bound(self.rounds, min(regret, trivial), self.gain, width, regret >= trivial)
+
+
+def _points(arms: Any) -> Floats:
+    """Finitely many arms, as an (N, d) array of floats."""
+    points: Floats = as_arms(np.asarray(arms, dtype=float))
+    return points
+
+
+def _built(builder: Callable[..., Any], kernel: Any, rounds: int, constants: Mapping[str, Any], **further: Any) -> Any:
+    """Algorithm of these constants; ValueError if its theorem does not cover them."""
+    whole: Any = rounds
+    if not (isinstance(whole, int | np.integer) and whole >= 1):
+        raise ValueError(f"rounds must be a whole number from 1, got {rounds!r}")
+    if "horizon" in constants:
+        raise ValueError(f"the horizon of a bound is its rounds, {rounds}: leave horizon out")
+    built = builder(kernel, **constants, **further)
+    for name, is_covered in COVERED.items():
+        if name in constants and not is_covered(constants[name]):
+            raise ValueError(f"there is no bound for {name}={constants[name]!r}: leave {name} out")
+    return built
+
+
+def _by_optimism(
+    builder: Callable[..., Any], kernel: Any, rounds: int, arms: Any, constants: Mapping[str, Any], **further: Any
+) -> Bound:
+    """2 beta_T times the sum of the stds that arms were chosen by."""
+    algorithm = _built(builder, kernel, rounds, constants, **further)
+    model, width, epsilon = algorithm.model, algorithm.rule.width, further.get("epsilon")
+    kernel = model.features.kernel if hasattr(model, "features") else model.kernel
+    growth = math.sqrt(algorithm.growth or 1.0) if isinstance(algorithm, Batched) else 1.0
+    worst = _Worst(as_kernel(kernel), arms, rounds, model.ridge, epsilon, growth)
+    stale = algorithm.growth if isinstance(algorithm, Repeated) else 1.0
+    beta = width(worst.belief())
+    return worst.bound(2 * beta * stale * worst.sum_of_stds(), beta, constants.get("norm", 1.0))
+
+
+def _by_epochs(algorithm: Any, rounds: int, arms: Any) -> Bound:
+    """Regret of the epochs: 2 B in the first, 4 (w s + c) with the largest s of the last one in each of the others."""
+    model, width = algorithm.model, algorithm.width
+    worst = _Worst(as_kernel(model.kernel), arms, rounds, model.ridge)
+    norm, length = width.norm, min(algorithm.first_epoch, rounds)
+    most = 2 * norm * math.sqrt(worst.largest)
+    regret, spent, beta = most * length, length, 0.0
+    while spent < rounds:
+        gain = max_gain(worst.kernel, worst.arms, length, worst.ridge)
+        beta = max(beta, width(worst.belief(length)))
+        std = math.sqrt(worst.sum_of_squares(length, gain) / length)
+        following = min(algorithm.lengths(length), rounds - spent)
+        regret += following * min(4 * (width(worst.belief(length)) * std + algorithm.slack), most)
+        spent, length = spent + following, algorithm.lengths(length)
+    return worst.bound(regret, beta, norm)

@@ -1,0 +1,453 @@
+"""``noregret init``, ``tune``, ``report``, ``confirm``, ``watch`` and the other commands about studies."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from noregret.extra import extra
+from noregret.files import write_atomically
+from noregret.studies.errors import StudyError
+from noregret.terminal import complain, printable, say, show
+
+if TYPE_CHECKING:
+    from noregret.studies.learning.findings import Wish
+    from noregret.studies.study.study import Study
+
+LISTED = 20
+"""Number of rows that are listed with the reason why they are kept out."""
+
+
+def add_tune(commands: Any, count: Callable[[str], int]) -> None:
+    """Add the commands; ``count`` reads numbers."""
+    init = commands.add_parser(
+        "init",
+        help="write a study file to start from, or one for a command",
+        usage="noregret init [options] [FILE] [-- COMMAND WORDS WITH {name:low..high[:log]} OR {name:a|b|c}]",
+        epilog="Quote words with | or , for the shell. On a terminal it asks for what the options do not say.",
+    )
+    init.set_defaults(command=_init, words=[])
+    init.add_argument(
+        "study", nargs="?", type=Path, default=Path("study.toml"), metavar="FILE", help="default study.toml"
+    )
+    init.add_argument("--goal", metavar="GOAL", help="minimize (default) or maximize")
+    init.add_argument(
+        "--result",
+        metavar="WHAT",
+        help="last-number (default), wall-time, user-time, max-rss, json=FIELD or regex=PATTERN",
+    )
+    init.add_argument("--evaluations", metavar="N", help="results in all (default: 40, or 10 for each parameter)")
+    init.add_argument("--baseline", metavar="SETTING", help="the setting in use now, as 'threads=4 mode=safe'")
+    tune = _command(commands, "tune", _tune, "tune any command: measure, learn, suggest, until the budget is spent")
+    tune.add_argument("--dry-run", action="store_true", help="show one command and run nothing")
+    tune.add_argument("--json", action="store_true", help="print a JSON object per trial, and the best at the end")
+    tune.add_argument("--migrate", action="store_true", help="continue after a change of ranges, choices or parameters")
+    tune.add_argument("--workers", type=count, metavar="N", help="commands at a time (default: as the study says)")
+    report = _command(commands, "report", _report, "write the findings of a study as one HTML page or as JSON")
+    report.add_argument("--json", action="store_true", help="print it as JSON")
+    report.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        metavar="NAME<=NUMBER",
+        help="with several objectives: pick a setting from the front that meets it; may be given more than once",
+    )
+    report.add_argument(
+        "--weight", action="append", default=[], metavar="NAME=NUMBER", help="or pick by weights of the objectives"
+    )
+    report.add_argument("--against", type=Path, metavar="STUDY", help="another study to compare with, on the same page")
+    _add_out(report, "an .html or .json file (default: an .html file beside the study)")
+    watch = _command(commands, "watch", _watch, "show the report live, to this machine's browser only")
+    watch.add_argument("--port", type=port, metavar="N", help="default: the first free one from 8765 on; 0 for any")
+    confirm = _command(
+        commands, "confirm", _confirm, "measure the gain of the best setting again, in pairs with the baseline"
+    )
+    confirm.add_argument("--pairs", type=count, default=10, metavar="N", help="pairs of runs (default 10)")
+    confirm.add_argument("--json", action="store_true", help="print it as JSON")
+    _add_versus(commands)
+    export = _command(commands, "export", _export, "write all trials of a study as a table")
+    formats = export.add_mutually_exclusive_group()
+    for name in ("csv", "json", "parquet"):
+        formats.add_argument(f"--{name}", dest="format", action="store_const", const=name, help=f"as {name.upper()}")
+    formats.add_argument(
+        "--optuna", type=Path, metavar="FILE.db", help="into a new storage of Optuna, for its dashboard"
+    )
+    _add_out(export, "a .csv, .json or .parquet file (default: standard output)")
+    past = _command(
+        commands, "import", _import, "add existing measurements to a study (not counted against the budget)"
+    )
+    past.add_argument(
+        "data",
+        metavar="DATA",
+        help="a .csv file with a column per parameter, 'value', 'noise' if known; or a file or URL of Optuna",
+    )
+    past.add_argument("--study", dest="name", metavar="NAME", help="the study in a storage of Optuna that has several")
+    past.add_argument("--ignore", action="store_true", help="ignore columns that are not parameters")
+    correct = _command(commands, "correct", _correct, "replace a result that was recorded wrongly; the old one is kept")
+    correct.add_argument("number", type=int, metavar="NUMBER", help="of the trial")
+    correct.add_argument("values", nargs="+", metavar="VALUE", help="the right one, or NAME=VALUE for named numbers")
+    withdraw = _command(commands, "withdraw", _withdraw, "take a result out of all conclusions; it stays on record")
+    withdraw.add_argument("number", type=int, metavar="NUMBER", help="of the trial")
+    for parser in (correct, withdraw):
+        parser.add_argument("--because", default="", metavar="TEXT", help="the reason, which is kept with it")
+    _command(commands, "drop-old", _drop_old, "delete what noregret 1.0 stored, after 1.1 has taken the studies over")
+    restore = _command(commands, "restore", _restore, "list the copies of a study's database, or put one back")
+    restore.add_argument("number", nargs="?", type=int, metavar="N", help="the copy to put back, as it is listed")
+    schema = commands.add_parser("schema", help="print the JSON Schema of study files, which editors read")
+    schema.set_defaults(command=_schema)
+
+
+def _add_versus(commands: Any) -> None:
+    parser = commands.add_parser(
+        "versus",
+        help="is B really better than A? run commands in pairs until the answer is known",
+        usage="noregret versus 'COMMAND A' 'COMMAND B' ['COMMAND C' ...] [options]",
+        epilog="Exit codes: 0 B is better, 1 worse, 3 equal within the margin, 4 undecided, 2 an error. Ctrl-C prints "
+        "what is known.",
+    )
+    parser.set_defaults(command=_versus)
+    parser.add_argument("commands", nargs="+", metavar="COMMAND", help="a command in quotes; A is the first")
+    parser.add_argument("--within", metavar="X", help="margin of equality, such as 1%% (default: none)")
+    parser.add_argument(
+        "--gate", action="store_true", help="for CI: exit 1 only if B is worse by more than the margin, 0 otherwise"
+    )
+    parser.add_argument("--confidence", type=float, default=0.95, metavar="P", help="default 0.95")
+    parser.add_argument(
+        "--budget", default="5m", metavar="TIME", help="60s, 5m, 1h, or a number of pairs such as 50 (default 5m)"
+    )
+    parser.add_argument(
+        "--result",
+        default="wall-time",
+        metavar="WHAT",
+        help="wall-time (default), user-time, max-rss, last-number, json=FIELD or regex=PATTERN",
+    )
+    parser.add_argument("--goal", choices=["minimize", "maximize"], default="minimize", help="default minimize")
+    parser.add_argument(
+        "--bounds",
+        nargs=2,
+        type=float,
+        metavar=("LOW", "HIGH"),
+        help="the smallest and largest possible result, such as 0 1: compare means. A failed run counts as the worse",
+    )
+    parser.add_argument(
+        "--warmup", type=_from_zero, metavar="N", help="runs of each command before the first (default 1 for times)"
+    )
+    parser.add_argument("--prepare", metavar="COMMAND", help="a command before each run, not measured")
+    parser.add_argument("--shell", action="store_true", help="run the commands by sh, for pipes, cd and variables")
+    parser.add_argument("--timeout", default="1h", metavar="TIME", help="a longer run has failed (default 1h)")
+    parser.add_argument("--baseline", type=Path, metavar="FILE.csv", help="old measurements of A: only B is run")
+    parser.add_argument("--save", type=Path, metavar="FILE.csv", help="write the measurements, a column per command")
+    parser.add_argument("--seed", type=_from_zero, metavar="S", help="of the order of runs (default: a new one)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+
+
+def port(text: str) -> int:
+    """Port that a command line names; 0 for any free one."""
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 65535, got {text!r}")
+    return int(text)
+
+
+def _from_zero(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number, at least 0, got {text!r}")
+    return int(text)
+
+
+def _versus(args: argparse.Namespace) -> int:
+    from noregret.studies.versus import versus
+
+    return versus(args)
+
+
+def _command(commands: Any, name: str, carry_out: Callable[[Any], int | None], help: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=help)
+    parser.set_defaults(command=carry_out)
+    parser.add_argument("study", type=Path, metavar="STUDY", help="a file as 'noregret init' writes it")
+    return parser
+
+
+def _add_out(parser: argparse.ArgumentParser, help: str) -> None:
+    parser.add_argument("--out", dest="target", type=Path, metavar="FILE", help=help)
+
+
+def _init(args: argparse.Namespace) -> None:
+    from noregret.studies.study.reading import check_name, default_storage, load
+    from noregret.studies.study.study import FOLDER
+
+    extra("pydantic", "tune")
+    check_name(args.study)
+    default_storage(args.study)
+    tune = printable(shlex.join(["noregret", "tune", str(args.study)]))
+    if args.study.exists():
+        raise StudyError(f"{args.study} exists already: choose another name")
+    given = {key: getattr(args, key) for key in ("goal", "result", "evaluations", "baseline") if getattr(args, key)}
+    if args.words:
+        content, remark = _drafted(args.words, given, tune)
+    elif given:
+        raise StudyError(f"--{next(iter(given))} is for the study of a command: write -- and the command after it")
+    else:
+        from importlib.resources import files
+
+        template = files("noregret.studies.study").joinpath("template.toml").read_text("utf-8")
+        content, remark = template.replace("noregret tune FILE", tune), ""
+        content = content.replace("study.db", f"{printable(args.study.stem)}.db")
+    schema = args.study.parent / FOLDER / "study.schema.json"
+    try:
+        with open(args.study, "x", encoding="utf-8") as file:
+            file.write(f"#:schema ./{FOLDER}/{schema.name}\n{content}")
+        load(args.study)
+    except FileExistsError:
+        raise StudyError(f"{args.study} exists already: choose another name") from None
+    except StudyError:
+        args.study.unlink()
+        raise
+    except OSError as error:
+        raise StudyError(f"{args.study} cannot be written: {error.strerror}") from error
+    try:
+        schema.parent.mkdir(exist_ok=True)
+        schema.write_text(_schema_text(), encoding="utf-8")
+    except OSError as error:
+        complain(printable(f"noregret: {schema} cannot be written, so editors do not check the file: {error.strerror}"))
+    say(f"wrote {printable(str(args.study))}{remark}; to try it:  {tune}")
+
+
+def _schema(args: argparse.Namespace) -> None:
+    say(_schema_text().rstrip())
+
+
+def _schema_text() -> str:
+    """The JSON Schema of study files, as a file has it."""
+    extra("pydantic", "tune")
+    from noregret.studies.study.forms import schema
+
+    return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
+
+
+def _drafted(words: list[str], given: dict[str, str], tune: str) -> tuple[str, str]:
+    """Study file for a command, with the answers that are given, and a remark on those that were not asked for."""
+    from noregret.studies.study.draft import answers, draft, table, text
+
+    try:
+        "".join(words).encode()
+    except UnicodeEncodeError:
+        raise StudyError("the command must be UTF-8 text") from None
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        found = draft(words)
+        said = answers(found, given, lambda question, default, check: default)
+        baseline = "a baseline" if said["baseline"] else "no baseline"
+        which = f"goal {said['goal']}, result {said['result']}, {said['evaluations']} evaluations, {baseline}"
+        return text(found, said, tune), f" with {which}: edit it to change these"
+
+    def ask(question: str, default: str, check: Callable[[str], Any]) -> str:
+        while True:
+            try:
+                answer = input(f"{question}{f' [{default}]' if default else ''}: ").strip() or default
+                check(answer)
+                return answer
+            except EOFError:
+                raise KeyboardInterrupt from None
+            except ValueError as error:
+                complain(printable(str(error)))
+
+    found = draft(words, lambda name: ask(f"values of {name}, as 1..64, 0.1..1:log or a|b|c", "", partial(table, name)))
+    return text(found, answers(found, given, ask), tune), ""
+
+
+def _ready(args: argparse.Namespace) -> Study:
+    """The study, after a check that everything needed to work on it is installed."""
+    from noregret.studies.study.reading import load
+
+    study = load(args.study)
+    if os.name != "posix":
+        raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
+    extra("rich", "tune")
+    return study
+
+
+def _tune(args: argparse.Namespace) -> int | None:
+    study = _ready(args)
+    from noregret.studies.work.running import dry_run, tune
+
+    if args.dry_run:
+        say(dry_run(study))
+        return None
+    return tune(study, args.workers or study.workers, as_json=args.json, migrate=args.migrate)
+
+
+def _report(args: argparse.Namespace) -> None:
+    study = _ready(args)
+    from noregret.studies.study.reading import load
+    from noregret.studies.work.display import picked
+    from noregret.studies.work.running import report, stored
+
+    ending = args.target.suffix.lower() if args.target else ".json" if args.json else ".html"
+    if ending not in (".html", ".htm", ".json") or (args.json and ending != ".json"):
+        wanted = ".json" if args.json else ".html or .json"
+        raise StudyError(f"--out {args.target}: its name must end in {wanted}, which says what it will be")
+    if args.against and ending == ".json":
+        raise StudyError("--against compares on a page: leave out --json, or give --out a name that ends in .html")
+    found = stored(study, _wish(study, args.limit, args.weight))
+    written = report(found, as_json=ending == ".json", against=load(args.against) if args.against else None)
+    if args.json and not args.target:
+        return say(written.rstrip())
+    path = args.target or args.study.with_suffix(".html")
+    _write(path, written.encode())
+    say(*picked(found), printable(str(path)))
+
+
+def _wish(study: Study, limits: list[str], weights: list[str]) -> Wish:
+    """Limits and weights that pick from the front of a study; StudyError if it has none, or they cannot be read."""
+    from noregret.studies.learning.findings import Wish
+
+    if (limits or weights) and not study.goals:
+        raise StudyError("--limit and --weight pick from a front: this study has one objective, and its best setting")
+    found: dict[str, Any] = {"limit": {}, "weight": {}}
+    for option, words, pattern in (
+        ("limit", limits, r"(\w+)\s*(<=|>=)\s*(\S+)"),
+        ("weight", weights, r"(\w+)(=)(\S+)"),
+    ):
+        for word in words:
+            match = re.fullmatch(pattern, word.strip())
+            form = "cost<=0.3" if option == "limit" else "cost=10"
+            try:
+                if match is None or match[1] not in study.goals:
+                    raise ValueError
+                value = float(match[3])
+            except ValueError:
+                names = ", ".join(study.goals)
+                raise StudyError(f"--{option} must be like {form}, of one of {names}, got {word!r}") from None
+            found[option][match[1]] = (match[2], value) if option == "limit" else value
+    return Wish(found["limit"], found["weight"])
+
+
+def _confirm(args: argparse.Namespace) -> int:
+    study = _ready(args)
+    from noregret.studies.work.confirm import confirm
+
+    return confirm(study, args.pairs, args.json)
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        write_atomically(path, lambda file: file.write(content))
+    except OSError as error:
+        raise StudyError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _export(args: argparse.Namespace) -> None:
+    study = _ready(args)
+    from noregret.studies.store.store import Store
+    from noregret.studies.study.exchange import exported, format_of
+
+    if args.optuna:
+        from noregret.studies.study.optuna_storage import write_storage
+
+        with Store(study, readonly=True) as store:
+            write_storage(study, store.records(), args.optuna)
+        return say(printable(f"{args.optuna}: 'optuna-dashboard sqlite:///{args.optuna}' shows it"))
+    if args.target is None and args.format is None:
+        raise StudyError("export needs a format: --csv, --json or --parquet, or --out with a name that says it")
+    form = format_of(args.target) if args.target else args.format
+    if args.format not in (None, form):
+        raise StudyError(f"--out {args.target}: its name must end in .{args.format}, as --{args.format} says")
+    if args.target is None and form == "parquet" and sys.stdout.isatty():
+        raise StudyError("Parquet is nothing for a terminal: add --out FILE.parquet")
+    with Store(study, readonly=True) as store:
+        content = exported(study, store.records(), form)
+    if args.target:
+        _write(args.target, content)
+        say(printable(str(args.target)))
+    else:
+        show(content)
+
+
+def _import(args: argparse.Namespace) -> None:
+    study = _ready(args)
+    from noregret.studies.store.store import Store
+    from noregret.studies.study.exchange import read_rows
+
+    if "://" in args.data or Path(args.data).suffix in (".db", ".sqlite", ".sqlite3"):
+        from noregret.studies.study.optuna_storage import read_storage
+
+        found = read_storage(study, args.data, args.name)
+    else:
+        found = read_rows(study, Path(args.data), args.ignore)
+    if not found.trials:
+        raise StudyError(f"{args.data}: no row can be used; {(found.kept_out or ['it has none'])[0]}")
+    with Store(study) as store:
+        new = store.add(found.trials)
+        old, bad = len(found.trials) - new, len(found.kept_out)
+        say(f"{new} of {len(found.trials) + bad} rows added, {old} known already, {bad} kept out")
+    for reason in found.kept_out[:LISTED]:
+        complain(f"  {printable(reason)}")
+    if bad > LISTED:
+        complain(f"  and {bad - LISTED} more")
+
+
+def _correct(args: argparse.Namespace) -> None:
+    study = _ready(args)
+    from noregret.studies.store.store import Store
+
+    value = _corrected(study, args.values)
+    with Store(study) as store:
+        found = store.correct(args.number, value, args.because)
+    names = sorted(found.readings, key=lambda name: name not in study.measures.objectives)
+    said = ", ".join(f"{name} {its.value:.12g}" for name in names if (its := found.reading(name)))
+    say(f"trial {found.number} has been corrected: {printable(said)}; what it had before stays on record")
+
+
+def _corrected(study: Study, words: list[str]) -> Any:
+    """The value, or the numbers by name, that a command line gives; StudyError if they cannot be read."""
+    try:
+        if len(words) == 1 and "=" not in words[0]:
+            return float(words[0])
+        return {name: float(value) for name, _, value in (word.partition("=") for word in words)}
+    except ValueError:
+        names = " ".join(f"{name}=NUMBER" for name in study.measures.objectives)
+        raise StudyError(f"the right value must be a number, or like {names}, got {' '.join(words)!r}") from None
+
+
+def _withdraw(args: argparse.Namespace) -> None:
+    study = _ready(args)
+    from noregret.studies.store.store import Store
+
+    with Store(study) as store:
+        found = store.withdraw(args.number, args.because)
+    say(f"trial {found.number} has been withdrawn: it stays on record, and counts no more")
+
+
+def _watch(args: argparse.Namespace) -> None:
+    study = _ready(args)
+    from noregret.studies.page.watch import serve
+
+    serve(study, args.port, say)
+
+
+def _drop_old(args: argparse.Namespace) -> None:
+    study = _ready(args)
+    from noregret.studies.store.store import Store
+
+    with Store(study) as store:
+        names = store.drop_old()
+    said = (
+        f"what noregret 1.0 stored of {', '.join(map(repr, names))} is deleted"
+        if names
+        else "there is nothing to delete"
+    )
+    say(printable(f"{store.where}: {said}"))
+
+
+def _restore(args: argparse.Namespace) -> None:
+    study = _ready(args)
+    from noregret.studies.store.databases.database import listed, restored
+
+    say(listed(study) if args.number is None else restored(study, args.number))

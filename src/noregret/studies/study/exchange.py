@@ -1,0 +1,261 @@
+"""Observations that were made elsewhere, from a CSV file; and exports, as tables of the same columns."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from noregret.extra import extra
+from noregret.optimizer import Choice, Float, Int, Trial, TrialRows, as_frame, joined
+from noregret.studies.study.results import FROM_ZERO, NoResult, usable
+from noregret.studies.study.study import Params, Study, StudyError, text
+
+Format = Literal["csv", "json", "parquet"]
+RESERVED = ("trial", "state", "value", "noise", "started", "seconds", "bound")
+"""Columns whose name a parameter does not have: its own is ``params.NAME``."""
+TEXTS = ("state", "failure", "started")
+"""Columns of text; ``bound`` and its kin too."""
+
+FORMULAS = "=+-@\t\r\n"
+"""First characters of cells that spreadsheets compute."""
+
+
+def guarded(cell: Any) -> Any:
+    """A cell of an export: with a quote in front if a spreadsheet would take it for a formula.
+
+    Text with quotes before such a beginning gets one more, so that `unguarded` gives back what was there.
+
+    >>> guarded("=1+1"), guarded("'=1+1"), guarded("-3"), guarded(-3), guarded("a-b")
+    ("'=1+1", "''=1+1", '-3', -3, 'a-b')
+    """
+    return f"'{cell}" if isinstance(cell, str) and _is_formula(cell) and not _is_number(cell) else cell
+
+
+def unguarded(cell: str) -> str:
+    """A cell as it was before `guarded`.
+
+    >>> unguarded("'=1+1"), unguarded("-3"), unguarded("'a'")
+    ('=1+1', '-3', "'a'")
+    """
+    return cell[1:] if cell.startswith("'") and _is_formula(cell) else cell
+
+
+def _is_formula(cell: str) -> bool:
+    return cell.lstrip("'")[:1] in tuple(FORMULAS)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return math.isfinite(float(cell)) and cell.isascii() and not cell[:1].isspace()
+    except ValueError:
+        return False
+
+
+def table_of(study: Study) -> TrialRows:
+    """Rows of the trials of a study."""
+    return TrialRows(study.names, study.measures, list(study.context or ()), list(study.fidelity or ()), RESERVED)
+
+
+def columns(study: Study, trials: Iterable[Trial]) -> list[str]:
+    """Columns of an export: start and seconds are always among them."""
+    table = table_of(study)
+    return table.columns([row for trial in trials for row in table.rows(trial)], always=("started", "seconds"))
+
+
+def format_of(path: Path) -> Format:
+    """Format of a file, by its name."""
+    for known in get_args(Format):
+        if path.suffix.lower() == f".{known}":
+            return cast(Format, known)
+    raise StudyError(f"--out {path}: its name must end in .csv, .json or .parquet, which says what it will be")
+
+
+def exported(study: Study, trials: Sequence[Trial], form: Format) -> bytes:
+    """All trials in one of the formats; times are those of the clocks where the commands ran."""
+    table, header = table_of(study), columns(study, trials)
+    if form == "parquet":
+        return _parquet(table, trials)
+    if form == "json":
+        rows = [dict.fromkeys(header) | table.row(trial) | study.measures.described(trial) for trial in trials]
+        return (json.dumps(rows, indent=1) + "\n").encode()
+    found = [row for trial in trials for row in table.rows(trial)]
+    lines: list[list[Any]] = [header, *([row.get(name) for name in header] for row in found)]
+    return "".join(f"{','.join(map(_cell, cells))}\n" for cells in lines).encode()
+
+
+def _cell(value: Any) -> str:
+    """A cell of a CSV file: `csv.writer` leaves a carriage return without quotes where lines end in a newline."""
+    shown = "" if value is None else str(guarded(value))
+    if not any(sign in shown for sign in ',"\r\n'):
+        return shown
+    return '"' + shown.replace('"', '""') + '"'
+
+
+def _parquet(table: TrialRows, trials: Sequence[Trial]) -> bytes:
+    frame, frames = as_frame(table, trials, always=("started", "seconds")), extra("pandas", "frames")
+    extra("pyarrow", "frames")
+    frame["started"] = frames.to_datetime(frame["started"])
+    for name in [name for name in frame if len({type(cell) for cell in frame[name].dropna()}) > 1]:
+        frame[name] = frame[name].map(str, na_action="ignore")  # a column of a file has one type
+    return bytes(frame.to_parquet(index=False))
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Content of a file: its observations with their origins, and the reason why each other row is left out."""
+
+    trials: list[tuple[Trial, str]]
+    kept_out: list[str]
+
+
+def read_rows(study: Study, path: Path, ignore: bool = False) -> Imported:
+    """Read observations from a CSV file with a header: a column for each parameter, ``value``, ``noise`` if known.
+
+    Raises
+    ------
+    StudyError
+        If the file is not such a table, or has unknown columns, unless these are ignored.
+    """
+    header, lines = _lines(path)
+    table, pieces, kept_out = table_of(study), [], []
+    _check_columns(study, table, path, header, ignore)
+    for number, line in lines:
+        cells = {column: cell for column, cell in zip(header, line, strict=True) if cell}
+        try:
+            typed = {column: _typed(study, table, column, cell, header) for column, cell in cells.items()}
+            pieces.append((number, table.piece(typed, lambda given: _checked(study, given))))
+        except ValueError as error:
+            kept_out.append(f"line {number}: {error}")
+    found = []
+    for number, trial in joined(pieces):
+        try:
+            found.append(_usable(study, trial))
+        except ValueError as error:
+            kept_out.append(f"line {number}: {error}")
+    return Imported(found, kept_out)
+
+
+def _lines(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The header, and the other lines with their numbers."""
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            found = [(reader.line_num, [unguarded(cell.strip()) for cell in row]) for row in reader if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise StudyError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if len(found) < 2:
+        raise StudyError(f"{path} must have a header and at least one row, got {len(found)} lines")
+    (_, header), *lines = found
+    for number, line in lines:
+        if len(line) != len(header):
+            raise StudyError(f"{path}: line {number} must have {len(header)} fields as the header has, got {len(line)}")
+    return header, lines
+
+
+def _check_columns(study: Study, table: TrialRows, path: Path, header: Sequence[str], ignore: bool) -> None:
+    if twice := next((name for name in header if header.count(name) > 1), None):
+        raise StudyError(f"{path}: column {twice!r} comes twice: rename one of them")
+    needed = [table.parameter(name) for name in study.names if _is_needed(study, name)]
+    measures = [*study.measures.objectives, *study.measures.constraints]
+    for column in (*map(table.value, measures), *needed):
+        if column not in header and column.removeprefix("params.") not in header:
+            raise StudyError(f"{path}: column {column!r} is missing, it has {', '.join(header)}")
+    unknown = table.unknown(header)
+    if unknown and not ignore:
+        shown = ", ".join(map(repr, unknown))
+        listed = f"column {shown} is" if len(unknown) == 1 else f"columns {shown} are"
+        raise StudyError(
+            f"{path}: {listed} of no parameter: these are {', '.join(study.names)}. Rename it, or add "
+            "--ignore to leave it out"
+        )
+
+
+def _is_needed(study: Study, name: str) -> bool:
+    conditional = isinstance(study.space, Mapping) and study.space[name].when
+    return name not in study.defaults and not conditional
+
+
+def _typed(study: Study, table: TrialRows, column: str, cell: str, header: Sequence[str]) -> Any:
+    """A cell as the column has it: a value of a parameter, a number, or text."""
+    name = column.removeprefix("params.")
+    is_own = table.parameter(name) == column or table.parameter(name) not in header
+    if name in study.names and is_own and (column == name or column.startswith("params.")):
+        return _value(study, name, cell)
+    kind, _, name = column.partition(".")
+    given = {"fidelity": study.fidelity, "context": study.context}.get(kind) or {}
+    if name in given:
+        return _read(given[name], cell)
+    if column in TEXTS or column.removeprefix("trial.") in TEXTS or column.partition(".")[0] == "bound":
+        return cell
+    return cell if column == "trial" or column in table.unknown([column]) else _number(column, cell)
+
+
+def _usable(study: Study, trial: Trial) -> tuple[Trial, str]:
+    """Trial and its origin; ValueError if it has no outcome, or values that its results cannot have."""
+    if trial.state not in ("done", "failed", "withdrawn"):
+        raise ValueError(f"its trial is {trial.state}, not done")
+    for name, result in study.results_by_measure.items():
+        value = trial.value(name)
+        if value is not None and value < 0 and isinstance(result, FROM_ZERO):
+            column = table_of(study).value(name)
+            raise ValueError(f"{column} is {value:g}, and times and memory are at least 0")
+    if study.levels is not None and trial.state == "done":
+        fidelity = study.levels.highest if trial.fidelity is None else study.levels.checked(trial.fidelity)
+        trial = replace(trial, fidelity=fidelity)
+    return trial, origin(trial.number, trial.started) if trial.number >= 0 else ""
+
+
+def origin(trial: int, started: datetime | None) -> str:
+    """Key of a row of an export: the trial and its start separate equal observations."""
+    return f"{trial} {started.isoformat(timespec='milliseconds') if started else ''}"
+
+
+def _checked(study: Study, params: Params) -> Params:
+    try:
+        return dict(study.settings.checked(study.completed(params, study.defaults)))
+    except ValueError as error:
+        raise ValueError(str(error).partition(": widen")[0]) from None
+
+
+def _number(column: str, cell: str) -> float:
+    try:
+        return usable(cell)
+    except NoResult as error:
+        raise ValueError(str(error).replace("the result", column, 1)) from None
+
+
+def _value(study: Study, name: str, cell: str) -> Any:
+    """Value of a parameter in a cell, as the parameter has it."""
+    if not isinstance(study.space, Mapping):
+        return next((row[name] for row in study.space if _is_same(row[name], cell)), cell)
+    return _read(study.space[name], cell)
+
+
+def _read(parameter: Float | Int | Choice, cell: str) -> Any:
+    """Value of a parameter in a cell, the cell itself if it is none."""
+    if isinstance(parameter, Choice):
+        return next((option for option in parameter.options if _is_same(option, cell)), cell)
+    for kind in (int, float) if isinstance(parameter, Int) else (float,):
+        try:
+            return kind(cell)
+        except ValueError:
+            continue
+    return cell
+
+
+def _is_same(value: Any, cell: str) -> bool:
+    """Return True if a cell stands for a value, as the command gets it or as another program writes it."""
+    if isinstance(value, str):
+        return value == cell
+    if isinstance(value, bool):
+        return text(value) == cell.lower()
+    try:
+        return float(cell) == float(value)
+    except (ValueError, OverflowError):
+        return False

@@ -1,0 +1,570 @@
+"""``noregret versus``: commands against each other, in pairs of runs, until the answer is known.
+
+`Comparison` says which command to run next and what the runs have shown. Each command is a study without parameters, so
+that its runs are measured as those of a study are. No database is involved.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import logging
+import math
+import os
+import re
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count, zip_longest
+from pathlib import Path
+from statistics import mean, median
+from threading import Event, Timer
+from time import monotonic
+from typing import Any, Literal, TypeVar
+
+from noregret.comparison import Comparison
+from noregret.comparison.comparison import Change, directed, headline, letter, means
+from noregret.comparison.sequences import losses_allowed
+from noregret.diagnosis import read_rewards
+from noregret.extra import MissingExtra, extra
+from noregret.files import write_atomically
+from noregret.formatting import number
+from noregret.studies import words
+from noregret.studies.measuring import Keeper, check_command, disturbances, interruptible, measure
+from noregret.studies.measuring import Stopped as RunStopped
+from noregret.studies.store.records import Record
+from noregret.studies.study import checks
+from noregret.studies.study.results import TIMES, MaxRss, UserTime, WallTime
+from noregret.studies.study.study import Budget, Command, FailureRules, Params, Study, StudyError, groups
+from noregret.terminal import complain, printable, say
+
+LOG = logging.getLogger("noregret")
+T = TypeVar("T")
+
+EXIT_CODES = {"better": 0, "worse": 1, "equal": 3, "undecided": 4}
+"""Exit codes by verdict; 2 is an error, 130 an interrupted comparison."""
+FAILED_RUNS = 3
+"""Number of failed runs that ends the comparison as an error, of a command that has never succeeded."""
+ALL_FAILED = 10
+"""Number of rounds in a row in which every run failed that ends the comparison."""
+REFRESH_SECONDS = 0.1
+"""Least time between two pictures on a terminal."""
+PICTURE_WIDTH = 41
+"""Characters of the picture of the interval; odd, so that zero has one in the middle."""
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+SHELL = "add --shell to run it by a shell"
+
+Stopped = Literal["decided", "time", "pairs", "baseline", "failures", "interrupted"]
+
+
+def versus(args: Namespace) -> int:
+    """Compare commands as the arguments say, and print what is known; return the exit code."""
+    if os.name != "posix":
+        raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
+    race = _race(args)
+    if args.save and not os.access(args.save.resolve().parent, os.W_OK):
+        raise StudyError(f"--save {args.save}: its folder does not exist, or may not be written")
+    for study in race.studies.values():
+        check_command(study)
+    for line in [*disturbances(next(iter(race.studies.values()))), *race.limits_too_low()]:
+        complain(f"noregret: {printable(line)}")
+    try:
+        with interruptible(), Keeper() as keeper, _view(race, args.json) as show:
+            race.work(keeper, show)
+    except KeyboardInterrupt:
+        race.stopped = "interrupted"
+    finally:
+        if args.save and any(race.comparison.runs):
+            _save(race, args.save)
+    if not race.comparison.pairs:
+        if race.stopped == "interrupted":
+            raise KeyboardInterrupt
+        now = letter(race.comparison.awaited[0] if race.comparison.awaited else 0)
+        spent = f"the budget of {words.duration(race.study.budget.seconds or 0)}"
+        raise StudyError(f"no pair of runs has ended within {spent} ({now} was running): raise --budget, or fix {now}")
+    say(json.dumps(race.as_json()) if args.json else race.conclusion())
+    if race.stopped == "interrupted":
+        return 130
+    verdict = race.comparison.verdict
+    return int(verdict == "worse") if race.is_gate else EXIT_CODES[verdict]
+
+
+def _race(args: Namespace) -> Race:
+    """The commands and how to compare them; StudyError if an argument is wrong."""
+    lines, old = list(args.commands), []
+    if args.baseline and len(lines) <= 2:
+        name = lines[0] if len(lines) == 2 else None
+        old = _old_values(args.baseline, name)
+        lines = [name or str(args.baseline), lines[-1]]
+    elif args.baseline:
+        raise StudyError("--baseline has the measurements of A: give one command, B, or A and B")
+    if len(lines) < 2:
+        raise StudyError("versus compares commands: give two or more, each in quotes, or one and --baseline FILE.csv")
+    if args.gate and len(lines) > 2:
+        raise StudyError(f"--gate is about two commands, got {len(lines)}: compare the others in another call")
+    result = _checked("--result", checks.typed_result, args.result)
+    within = None if args.within is None else _checked("--within", _within, args.within)
+    bounds = None if args.bounds is None else _checked("--bounds", _bounds, args.bounds)
+    if isinstance(within, float) and within >= 1 and not bounds and isinstance(result, (*TIMES, MaxRss)):
+        raise StudyError(f"--within: {within:g} is {within:.0%} of A here: write {within:g}% or a smaller part")
+    form = Study(
+        path=Path("versus"),
+        command=(),
+        space={},
+        goal=args.goal,
+        result=result,
+        prepare=_words("--prepare", args.prepare, args.shell) if args.prepare else (),
+        timeout=_checked("--timeout", _seconds, args.timeout),
+        warmup=int(isinstance(result, TIMES)) if args.warmup is None else args.warmup,
+        failure=FailureRules(stop_after=FAILED_RUNS),
+        budget=_checked("--budget", _budget, args.budget),
+    )
+    comparison = Comparison(
+        len(lines),
+        within=within,
+        confidence=_checked("--confidence", checks.confidence, args.confidence),
+        goal=args.goal,
+        bounds=bounds,
+        rng=args.seed,
+    )
+    comparison.tell_old(old)
+    race = Race(
+        lines,
+        {
+            option: replace(form, command=_words(letter(option), line, args.shell))
+            for option, line in enumerate(lines)
+            if option or not args.baseline
+        },
+        comparison,
+        args.result,
+        is_gate=args.gate,
+        baseline=args.baseline,
+        old=old,
+    )
+    return race
+
+
+def _checked(name: str, check: Callable[[Any], T], given: Any) -> T:
+    try:
+        return check(given)
+    except ValueError as error:
+        raise StudyError(f"{name}: {error}") from None
+
+
+def _words(name: str, line: str, by_shell: bool) -> Command:
+    """The words of a command. Braces are doubled, as a study would take {name} for a parameter."""
+    found = ("sh", "-c", line) if by_shell else _checked(name, lambda text: checks.command(text, SHELL), line)
+    return tuple(word.replace("{", "{{").replace("}", "}}") for group in groups(found) for word in group)
+
+
+def _within(text: str) -> float | str:
+    try:
+        return checks.within(text if "%" in text else float(text))
+    except ValueError:
+        raise ValueError(f"must be a number above 0, or a part of A such as 1%, got {text!r}") from None
+
+
+def _bounds(given: Sequence[float]) -> tuple[float, float]:
+    low, high = given
+    if not -math.inf < low < high < math.inf:
+        raise ValueError(f"must be the smallest and the largest possible result, such as 0 1, got {low:g} {high:g}")
+    return low, high
+
+
+def _seconds(text: str) -> float:
+    """Seconds of a duration.
+
+    >>> _seconds("90"), _seconds("1.5m"), _seconds("2h")
+    (90.0, 90.0, 7200.0)
+    """
+    found = re.fullmatch(r"([\d.]+)\s*([smh]?)", text.strip())
+    try:
+        return checks.seconds(float(found[1]) * UNITS[found[2] or "s"] if found else 0.0)
+    except ValueError:
+        raise ValueError(f"must be a time such as 90s, 5m or 1h, got {text!r}") from None
+
+
+def _budget(text: str) -> Budget:
+    """Limit of a comparison: a time, or a number of pairs.
+
+    >>> _budget("5m"), _budget("200")
+    (Budget(rounds=None, seconds=300.0), Budget(rounds=200, seconds=None))
+    """
+    if text.isdecimal():
+        return Budget(rounds=checks.whole(1, 10**7).check(int(text)))
+    try:
+        return Budget(seconds=_seconds(text))
+    except ValueError:
+        raise ValueError(f"must be a time such as 60s or 5m, or a number of pairs, got {text!r}") from None
+
+
+def _old_values(path: Path, name: str | None) -> list[float]:
+    """Old measurements of A: the column of its name, or ``value``, or the only one."""
+    try:
+        columns = read_rewards(path, one_per_arm=True)
+    except OSError as error:
+        raise StudyError(f"--baseline {path}: cannot be read: {error.strerror}") from None
+    except (ValueError, csv.Error) as error:
+        raise StudyError(f"--baseline: {error}") from None
+    place = next((each for each in (name, "value") if each in columns), None)
+    if place is None and len(columns) > 1:
+        raise StudyError(
+            f"--baseline {path} has several columns: give A and B, where A is one of "
+            f"{', '.join(repr(each) for each in columns)}"
+        )
+    values = [float(value) for value in (columns[place] if place else next(iter(columns.values())))]
+    if not all(map(math.isfinite, values)):
+        raise StudyError(f"--baseline {path}: measurements must be finite numbers: drop the others")
+    return values
+
+
+def _save(race: Race, path: Path) -> None:
+    """Write the measurements: a column per command that was run, a row per pair, empty cells for failed runs."""
+    columns = dict[str, list[float | None]]()
+    for option in race.studies:
+        name = race.lines[option]
+        columns[name if name not in columns else f"{name} ({letter(option)})"] = race.values[option]
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(columns)
+    table.writerows(zip_longest(*columns.values()))
+    try:
+        write_atomically(path, lambda file: file.write(text.getvalue().encode(errors="surrogateescape")))
+    except OSError as error:
+        complain(f"noregret: --save {printable(str(path))} cannot be written: {error.strerror}")
+
+
+@dataclass
+class Race:
+    """Commands that are compared, and what their runs have shown so far."""
+
+    lines: Sequence[str]
+    """The commands as they were typed."""
+    studies: Mapping[int, Study]
+    """A study for each command that is run; A is missing if there are old measurements of it."""
+    comparison: Comparison
+    result: str
+    is_gate: bool = False
+    baseline: Path | None = None
+    settings: Sequence[Params] = ()
+    """Params of each command, where they are settings of a study; the number of pairs is fixed then."""
+    stopped: Stopped = "decided"
+    seconds: float = 0.0
+    old: Sequence[float] = ()
+    """Measurements of A that were made before."""
+    records: list[list[Record]] = field(init=False)
+    """Runs of each command in order."""
+
+    def __post_init__(self) -> None:
+        self.records = [[] for _ in self.lines]
+
+    @property
+    def values(self) -> list[list[float | None]]:
+        """Measurements of each command in order, old ones included, None for failed runs."""
+        first, *others = ([run.value() for run in runs] for runs in self.records)
+        return [[*self.old, *first], *others]
+
+    @property
+    def study(self) -> Study:
+        """The study of B, which says what is common to all."""
+        return self.studies[1]
+
+    def work(self, keeper: Keeper, show: Callable[[], None]) -> None:
+        """Run the commands until the answer is known or the budget is spent.
+
+        At the end of the time the run that is under way is ended and discarded: it has not failed. The intervals hold
+        at all numbers of pairs together, so they do not depend on why the last pair is missing.
+
+        Raises
+        ------
+        StudyError
+            If a command has failed several times and never succeeded, or a result is outside the bounds.
+        """
+        start, before, budget, comparison, stop = monotonic(), 0.0, self.study.budget, self.comparison, Event()
+        timer = Timer(budget.seconds or 0.0, stop.set)
+        timer.daemon = True
+        if budget.seconds:
+            timer.start()
+        while True:
+            if not comparison.awaited:
+                over: dict[Stopped, Any] = {
+                    "decided": self.is_settled,
+                    "baseline": self.baseline and not comparison.old_left,
+                    "pairs": budget.rounds and max(comparison.runs) >= budget.rounds,
+                    "time": budget.seconds and self.seconds >= budget.seconds,
+                    "failures": self._all_fail,
+                }
+                if why := [name for name, is_so in over.items() if is_so]:
+                    self.stopped = why[0]
+                    timer.cancel()
+                    return
+                if max(comparison.runs) == 2:
+                    self._warn_of_slow_pairs(self.seconds - before)
+                before = self.seconds
+            option = comparison.ask()
+            study, params = self.studies[option], self.settings[option] if self.settings else {}
+            study = replace(study, warmup=0) if self.values[option] and not self.settings else study
+            LOG.debug("%s: %s", letter(option), study.shell_line(params))
+            try:
+                outcome = measure(study, Record(len(self.values[option]), params), keeper, stop)
+            except RunStopped:
+                self.stopped, self.seconds = "time", monotonic() - start
+                return
+            try:
+                comparison.tell(option, outcome.value())
+            except ValueError as error:
+                raise StudyError(f"{letter(option)}: {self.lines[option]!r}: {error}: change --bounds") from None
+            self.records[option].append(outcome)
+            self.seconds = monotonic() - start
+            if outcome.state == "failed":
+                self._failed(option, outcome)
+            show()
+
+    def _failed(self, option: int, outcome: Record) -> None:
+        name, values = f"{letter(option)}: {self.lines[option]!r}", self.values[option]
+        why = f"{outcome.failure}" + "".join(f"\n    | {line}" for line in words.last_lines(outcome))
+        if values == [None] * FAILED_RUNS:
+            raise StudyError(f"{name} has failed {FAILED_RUNS} times in a row, the last time: {why}")
+        if self.comparison.failures[option] == 1:
+            counts = "counts as the worse bound" if self.comparison.bounds else "loses its pair if the other one ends"
+            complain(printable(f"noregret: {name} has failed, which {counts}: {why}", keep="\n"))
+
+    @property
+    def _all_fail(self) -> bool:
+        return all(self.values[option][-ALL_FAILED:] == [None] * ALL_FAILED for option in self.studies)
+
+    @property
+    def fewest(self) -> int:
+        """The fewest pairs that can decide."""
+        level = 1 - (1 - self.comparison.confidence) / math.comb(len(self.lines), 2)
+        return next(pairs for pairs in count(1) if losses_allowed(pairs, level) >= 0)
+
+    def limits_too_low(self) -> Iterator[str]:
+        """Warnings about limits that leave too few pairs for a verdict."""
+        if (most := self.study.budget.rounds) and most < self.fewest:
+            yield f"--budget {most}: a verdict takes {self.fewest} pairs at least. Raise it"
+        if self.baseline and (known := len(self.values[0])) < self.fewest:
+            had = f"{known} measurement{'s' * (known != 1)}"
+            yield f"--baseline {self.baseline} has {had}, and a verdict takes {self.fewest} at least. Measure A again"
+
+    def _warn_of_slow_pairs(self, each: float) -> None:
+        """Warn if the time is not enough for a verdict, by the seconds of a pair without warm-up."""
+        limit, needed = self.study.budget.seconds, self.seconds + (self.fewest - 2) * each
+        if limit and needed > limit:
+            complain(
+                f"noregret: a pair takes about {words.duration(each)}, and a verdict {self.fewest} pairs at least. "
+                f"Raise --budget to {math.ceil(needed / 60) + 1}m or more"
+            )
+
+    @property
+    def is_settled(self) -> bool:
+        """True if the answer is known, and the number of pairs is not fixed."""
+        if self.settings:
+            return False
+        return self.comparison.is_worse() is not None if self.is_gate else self.comparison.decided
+
+    def median(self, option: int) -> float | None:
+        """Median of the measurements of a command, None if there is none."""
+        known = [value for value in self.values[option] if value is not None]
+        return median(known) if known else None
+
+    def typical(self, option: int) -> float | None:
+        """Mean or median of the measurements of a command, as the comparison is of means or not; None if unknown."""
+        if self.comparison.quantity != "difference of means" or not self.values[option]:
+            return self.median(option)
+        worst = (self.comparison.bounds or (0.0, 1.0))[self.study.goal == "minimize"]
+        return mean(worst if value is None else value for value in self.values[option])
+
+    @property
+    def unit(self) -> str:
+        """Unit of the measurements."""
+        return " s" if isinstance(self.study.result, TIMES) else " B" if isinstance(self.study.result, MaxRss) else ""
+
+    def _shown(self, value: float) -> str:
+        is_short = self.unit == " s" and 0 < value < 1
+        return f"{number(1000 * value)} ms" if is_short else f"{number(value)}{self.unit}"
+
+    def difference(self, change: Change) -> str:
+        """A change and its interval in words.
+
+        >>> study = Study(Path("versus"), (), space={}, result=WallTime())
+        >>> race = Race(["a", "b"], {1: study}, Comparison(), "wall-time")
+        >>> race.difference(Change(-0.031, -0.042, -0.019)), race.difference(Change(0.01, -0.02, 0.03))
+        ('3.10% less time (1.90% to 4.20%)', '1.00% more time (2.00% less to 3.00% more)')
+        """
+        if self.comparison.quantity == "difference of means":
+            return means(self.comparison, change)
+        factor, unit = (100.0, "%") if self.comparison.is_relative else (1.0, self.unit)
+        noun = {WallTime: " time", UserTime: " user time", MaxRss: " memory"}.get(type(self.study.result), "")
+        less, more = ("less", "more") if noun else ("lower", "higher")
+        missing = f"before {self.fewest} pairs" if self.comparison.pairs < self.fewest else "yet"
+        return directed(Change(*(factor * each for each in change)), less, more, unit, noun, missing=missing)
+
+    def verdict(self) -> str:
+        """The verdict in one line."""
+        if len(self.lines) > 2:
+            return headline(self.comparison, "commands")
+        head = headline(self.comparison)
+        if self.is_gate:
+            limit = f" by more than {self.comparison.within}" if self.comparison.within else ""
+            why = "fails more often than A" if self.comparison.fails_more() else f"is worse than A{limit}"
+            head = {
+                True: f"Failed: B {why}",
+                False: f"Passed: B is not worse than A{limit}",
+                None: f"Passed: B is not shown to be worse than A{limit}",
+            }[self.comparison.is_worse()]
+        return f"{head}: {self.difference(self.comparison.change(1))}"
+
+    def table(self) -> list[str]:
+        """The commands, a line each: its name, its median or mean, and for more than two its change against A."""
+        rows = []
+        for option, line in enumerate(self.lines):
+            middle = self.typical(option)
+            cells = [letter(option), "-" if middle is None else self._shown(middle)]
+            if len(self.lines) > 2:
+                cells.append(self.difference(self.comparison.change(option)) if option else "")
+            if any(self.comparison.failures):
+                failed, runs = self.comparison.failures[option], self.comparison.runs[option]
+                cells.append(f"{failed} of {runs} failed" if failed else "")
+            rows.append([*cells, printable(line)])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+    def conclusion(self) -> str:
+        """All that is known, in a few lines."""
+        return "\n".join([self.verdict(), *self.table(), *self._evidence()])
+
+    def _evidence(self) -> Iterator[str]:
+        """Number of pairs, and what is to be known about them; what to do if they did not decide."""
+        comparison, budget = self.comparison, self.study.budget
+        several = "rounds" if len(self.lines) > 2 else "pairs"
+        pairs = f"{comparison.pairs} {several if comparison.pairs != 1 else several[:-1]}"
+        level = f"{100 * comparison.confidence:.3g}% confidence at any stopping time"
+        kind = "means" if comparison.quantity == "difference of means" else "medians"
+        yield f"{kind} of {pairs} in random order, {words.duration(self.seconds)}; {level}"
+        if self.baseline:
+            name = printable(str(self.baseline))
+            yield f"A was measured before ({name}), so drift of the machine since then is not cancelled"
+        yield from comparison.warnings
+        if self.is_settled:
+            return
+        margin = "" if comparison.within else ", or give a margin of equality, such as --within 1%"
+        yield {
+            "time": f"The time of {words.duration(budget.seconds or 0)} is up. Raise --budget to decide{margin}.",
+            "pairs": f"The budget of {budget.rounds} pairs is spent. Raise --budget to decide{margin}.",
+            "baseline": "All old measurements are used. Measure A again to decide.",
+            "failures": f"All runs of the last {ALL_FAILED} rounds have failed. Fix the commands to decide.",
+            "interrupted": "Stopped before the end.",
+        }.get(self.stopped, "")
+
+    def as_json(self) -> dict[str, Any]:
+        """All numbers; None stands for those that are not finite or not known."""
+        comparison, options = self.comparison, range(len(self.lines))
+        change = Change(comparison.estimate, comparison.lower, comparison.upper)
+        best = comparison.best
+        return {
+            "verdict": comparison.verdict,
+            **_numbers(change),
+            "quantity": comparison.quantity,
+            "relative": comparison.is_relative,
+            "level": comparison.confidence,
+            "within": comparison.within,
+            "bounds": comparison.bounds,
+            "pairs": comparison.pairs,
+            "commands": list(self.lines),
+            "medians": [self.median(option) for option in options],
+            "runs": list(comparison.runs),
+            "failures": list(comparison.failures),
+            "intervals": [_numbers(comparison.change(option)) for option in options],
+            "best": None if best is None else self.lines[best],
+            "goal": self.study.goal,
+            "result": self.result,
+            "baseline": str(self.baseline) if self.baseline else None,
+            "stopped": self.stopped,
+            "warnings": comparison.warnings,
+            "seconds": round(self.seconds, 3),
+            **({"passed": comparison.verdict != "worse"} if self.is_gate else {}),
+            "summary": self.conclusion(),
+        }
+
+
+def _numbers(change: Change) -> dict[str, float | None]:
+    """The change by name; None for an estimate or an end that is not known."""
+    return {name: value if math.isfinite(value) else None for name, value in change._asdict().items()}
+
+
+def _view(race: Race, as_json: bool) -> AbstractContextManager[Callable[[], None]]:
+    """A function that shows what is known: a picture on a terminal, if rich is there, few lines elsewhere."""
+    if as_json:
+        return nullcontext(lambda: None)
+    if sys.stdout.isatty():
+        with suppress(MissingExtra):
+            return _live(race, extra("rich.live", "tune"), extra("rich.text", "tune"))
+    return nullcontext(partial(_show_line, race, set()))
+
+
+def _show_line(race: Race, shown: set[int]) -> None:
+    """Print a line after the first pair, the second, the fourth, and so on."""
+    pairs = race.comparison.pairs
+    if pairs and pairs.bit_count() == 1 and pairs not in shown:
+        shown.add(pairs)
+        several = len(race.lines) > 2
+        state = race.verdict() if several else race.difference(race.comparison.change(1))
+        say(f"{pairs} {'round' if several else 'pair'}{'s' * (pairs > 1)}: {state}")
+
+
+@contextmanager
+def _live(race: Race, live: Any, text: Any) -> Iterator[Callable[[], None]]:
+    """Picture of the comparison. It is drawn between runs only, so that drawing takes no time from a run."""
+    last = -math.inf
+
+    def draw() -> None:
+        nonlocal last
+        if race.seconds - last >= REFRESH_SECONDS:
+            last = race.seconds
+            picture.update(text.Text("\n".join(_picture(race)), no_wrap=True, overflow="ellipsis"), refresh=True)
+
+    with live.Live(auto_refresh=False, transient=True) as picture:
+        draw()
+        yield draw
+
+
+def _picture(race: Race) -> Iterator[str]:
+    budget, pairs = race.study.budget, race.comparison.pairs
+    limit = f" of {budget.rounds}" if budget.rounds else ""
+    time = f" of {words.duration(budget.seconds)}" if budget.seconds else ""
+    yield f"{pairs}{limit} pairs, {words.duration(race.seconds)}{time}"
+    yield from race.table()
+    if len(race.lines) > 2:
+        yield race.verdict()
+        return
+    yield f"B against A: {race.difference(race.comparison.change(1))}"
+    if bar := _bar(race.comparison.change(1), race.comparison.margin()):
+        yield bar
+
+
+def _bar(change: Change, margin: float) -> str:
+    """Line with an interval of a change, zero in its middle and the margin in brackets; empty without an interval.
+
+    >>> _bar(Change(-0.02, -0.03, -0.01), 0.01)
+    '-------====*====[---0---]----------------'
+    """
+    size = 1.5 * max(abs(change.lower), abs(change.upper), margin)
+    if not 0 < size < math.inf:
+        return ""
+
+    def place(value: float) -> int:
+        return round((value / size + 1) / 2 * (PICTURE_WIDTH - 1))
+
+    line = ["-"] * PICTURE_WIDTH
+    if margin:
+        line[place(-margin)], line[place(margin)] = "[", "]"
+    line[place(0.0)] = "0"
+    for at in range(place(change.lower), place(change.upper) + 1):
+        line[at] = "=" if line[at] == "-" else line[at]
+    line[place(change.estimate)] = "*"
+    return "".join(line)
