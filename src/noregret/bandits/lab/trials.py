@@ -101,7 +101,7 @@ class Engine:
     def _start(self, tasks: dict[int, Callable[[], Result]], jobs: int) -> Generator[tuple[int, Result]]:
         """Start the processes and return the generator of their results."""
         joblib = extra("joblib")
-        with _ctrl_c_ignored(), joblib.parallel_config(backend=self.backend):
+        with _ctrl_c_ignored(), _leaks_not_reported(), joblib.parallel_config(backend=self.backend):
             parallel = joblib.Parallel(jobs, return_as="generator_unordered")
             done: Generator[tuple[int, Result]] = parallel(
                 joblib.delayed(_placed)(place, task) for place, task in list(tasks.items())
@@ -156,6 +156,21 @@ def _ctrl_c_ignored() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _leaks_not_reported() -> Iterator[None]:
+    """Let the process of loky that unlinks semaphores, started here, do so after Ctrl-C without a warning for each."""
+    before = os.environ.get("PYTHONWARNINGS")
+    quiet = "ignore::UserWarning:joblib.externals.loky.backend.resource_tracker"
+    os.environ["PYTHONWARNINGS"] = f"{before},{quiet}" if before else quiet
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
 
 
 def children(seed: np.random.SeedSequence, count: int) -> list[np.random.SeedSequence]:
