@@ -52,9 +52,9 @@ quick: JOBS = 2
 quick: $(TESTED)
 	$(PYTEST) $(FOLDERS:%=--ignore=%) -m "not slow" tests src
 
-# All other tests. A part of them: make nightly NIGHTLY=tests/siege
+# All other tests. A part of them: make nightly NIGHTLY=tests/siege, or the third of five shares: make nightly SHARE=2/5
 nightly: $(READY)
-	$(PYTEST) $(NIGHTLY)
+	$(PYTEST) $(SHARE:%=--share=%) $(NIGHTLY)
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import traceback
 import warnings
+import zlib
 from pathlib import Path
 
 import hypothesis
@@ -54,11 +55,18 @@ def ctrl_c():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items):
-    """Mark as slow the tests of `make nightly`: its folders, and the examples on pages of the documentation."""
+def pytest_addoption(parser):
+    parser.addoption("--share", metavar="K/N", help="run one of N shares of the tests, those with checksum K modulo N")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Mark the tests of `make nightly` as slow: its folders, and examples on pages. Keep those of the ``--share``."""
     for item in items:
         if item.path.suffix == ".md" or item.path.parent.name in NIGHTLY:
             item.add_marker("slow")
+    if share := config.getoption("--share"):
+        place, shares = map(int, share.split("/"))
+        items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % shares == place]
 
 
 def pytest_terminal_summary(terminalreporter):
