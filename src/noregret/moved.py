@@ -45,6 +45,7 @@ MOVED = {
     "noregret.experiments.reproduce_command": "noregret.bandits.lab.commands",
     "noregret.experiments.figures.beyond_heavy_tails": "noregret.bandits.lab.figures.beyond",
     "noregret.experiments": "noregret.bandits.lab",
+    "noregret.comparison.carryover": "noregret.comparison.comparison",
     "noregret.tune.service": "noregret.service",
     "noregret.tune": "noregret.studies",
 }
