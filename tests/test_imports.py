@@ -58,7 +58,7 @@ def test_who_tunes_waits_for_no_laboratory_no_scipy_and_no_database_library(tmp_
     assert not [name for name in modules if name.startswith("noregret.bandits")]
     (tmp_path / "s.toml").write_text(STUDY)
     modules = imported_by("from noregret.cli import main; main()", "tune", "--dry-run", str(tmp_path / "s.toml"))
-    assert "noregret.studies.work.running" in modules
+    assert "noregret.studies.running" in modules
     assert len([name for name in modules if name.startswith("noregret.bandits")]) <= 3, "the options of `reproduce`"
     assert not {"scipy", "optuna", "sqlalchemy", "alembic", "matplotlib"} & modules
 

@@ -47,6 +47,8 @@ MOVED = {
     "noregret.experiments": "noregret.bandits.lab",
     "noregret.comparison.carryover": "noregret.comparison.comparison",
     "noregret.tune.service": "noregret.service",
+    "noregret.tune.work.tracking": "noregret.studies.running",
+    "noregret.tune.work": "noregret.studies",
     "noregret.tune": "noregret.studies",
 }
 """Packages and modules of 1.0, the longer paths first, and where they are now."""

@@ -18,13 +18,13 @@ from noregret import Choice, Float, Int, Optimizer, report
 from noregret.integrations.optuna import NoRegretSampler
 from noregret.optimizer import Estimate, Gain
 from noregret.studies import words
+from noregret.studies.display import conclusion
 from noregret.studies.learning.findings import Findings, Wish, summary
 from noregret.studies.learning.suggest import believed
 from noregret.studies.page.page import page
 from noregret.studies.page.reporting import _findings
 from noregret.studies.study.results import LastNumber, MaxRss, UserTime, WallTime, possible
 from noregret.studies.study.study import Study
-from noregret.studies.work.display import conclusion
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 

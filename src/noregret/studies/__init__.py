@@ -6,8 +6,8 @@
 `store`       every trial, durable and shared: Optuna's tables on SQLite or PostgreSQL
 `learning`    findings from the observations, and the next suggestion, as functions of the store
 `page`        the report, as a file and live
-`work`        workers that run trials, and their display
-`service`     studies over HTTP and JSON
+`display`     the picture of a running study, and its conclusion
+`running`     `tune` and `report`: workers that run trials
 `function`    `minimize` and `maximize`: a Python function in place of a command; `stored_function` keeps its trials
 `command`     the command line
 ============  =====================================================================================================

@@ -275,7 +275,7 @@ def _ready(args: argparse.Namespace) -> Study:
 
 def _tune(args: argparse.Namespace) -> int | None:
     study = _ready(args)
-    from noregret.studies.work.running import dry_run, tune
+    from noregret.studies.running import dry_run, tune
 
     if args.dry_run:
         say(dry_run(study))
@@ -285,9 +285,9 @@ def _tune(args: argparse.Namespace) -> int | None:
 
 def _report(args: argparse.Namespace) -> None:
     study = _ready(args)
+    from noregret.studies.display import picked
+    from noregret.studies.running import report, stored
     from noregret.studies.study.reading import load
-    from noregret.studies.work.display import picked
-    from noregret.studies.work.running import report, stored
 
     ending = args.target.suffix.lower() if args.target else ".json" if args.json else ".html"
     if ending not in (".html", ".htm", ".json") or (args.json and ending != ".json"):
@@ -331,7 +331,7 @@ def _wish(study: Study, limits: list[str], weights: list[str]) -> Wish:
 
 def _confirm(args: argparse.Namespace) -> int:
     study = _ready(args)
-    from noregret.studies.work.confirm import confirm
+    from noregret.studies.confirm import confirm
 
     return confirm(study, args.pairs, args.json)
 

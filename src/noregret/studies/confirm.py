@@ -21,14 +21,14 @@ from noregret.comparison import Comparison, median_sequence
 from noregret.comparison.comparison import means
 from noregret.formatting import between, number
 from noregret.optimizer import LEVEL
+from noregret.studies.display import columns, cut, setting
 from noregret.studies.learning.findings import Findings, finite
 from noregret.studies.measuring import Keeper, check_command, interruptible
+from noregret.studies.running import findings
 from noregret.studies.store.records import Record
 from noregret.studies.store.store import Store
 from noregret.studies.study.study import Budget, Study, StudyError
 from noregret.studies.versus import Race
-from noregret.studies.work.display import columns, cut, setting
-from noregret.studies.work.running import findings
 from noregret.terminal import complain, printable, say
 
 
