@@ -3,7 +3,7 @@
 ============  =====================================================================================================
 `study`       the study file: parameters, command, budget; every error with its line and key
 `measuring`   one run of the command, and its result
-`store`       every trial, durable and shared: Optuna's tables on SQLite or PostgreSQL
+`store`       every trial, durable and shared: documents in a table of SQLite or PostgreSQL
 `learning`    findings from the observations, and the next suggestion, as functions of the store
 `page`        the report, as a file and live
 `display`     the picture of a running study, and its conclusion

@@ -346,11 +346,9 @@ def _write(path: Path, content: bytes) -> None:
 def _export(args: argparse.Namespace) -> None:
     study = _ready(args)
     from noregret.studies.store.store import Store
-    from noregret.studies.study.exchange import exported, format_of
+    from noregret.studies.study.exchange import exported, format_of, write_storage
 
     if args.optuna:
-        from noregret.studies.study.optuna_storage import write_storage
-
         with Store(study, readonly=True) as store:
             write_storage(study, store.records(), args.optuna)
         return say(printable(f"{args.optuna}: 'optuna-dashboard sqlite:///{args.optuna}' shows it"))
@@ -373,11 +371,9 @@ def _export(args: argparse.Namespace) -> None:
 def _import(args: argparse.Namespace) -> None:
     study = _ready(args)
     from noregret.studies.store.store import Store
-    from noregret.studies.study.exchange import read_rows
+    from noregret.studies.study.exchange import read_rows, read_storage
 
     if "://" in args.data or Path(args.data).suffix in (".db", ".sqlite", ".sqlite3"):
-        from noregret.studies.study.optuna_storage import read_storage
-
         found = read_storage(study, args.data, args.name)
     else:
         found = read_rows(study, Path(args.data), args.ignore)
