@@ -47,6 +47,7 @@ MOVED = {
     "noregret.experiments": "noregret.bandits.lab",
     "noregret.comparison.carryover": "noregret.comparison.comparison",
     "noregret.integrations.distributions": "noregret.integrations.structure",
+    "noregret.tune.repeats": "noregret.studies.session",
     "noregret.tune.service": "noregret.service",
     "noregret.tune.page.from_optuna": "noregret.integrations.optuna",
     "noregret.tune.work.tracking": "noregret.studies.running",

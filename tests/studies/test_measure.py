@@ -16,7 +16,7 @@ import pytest
 
 from noregret.optimizer import Float
 from noregret.studies.measuring import KEPT_BYTES, Keeper, Stopped, Waiter, disturbances, measure, run_command
-from noregret.studies.repeats import error_of_median
+from noregret.studies.session import error_of_median
 from noregret.studies.store.records import Record
 from noregret.studies.study import results
 from noregret.studies.study.results import MaxRss, Pattern, UserTime, WallTime

@@ -40,8 +40,20 @@ from noregret.optimizer import (
 from noregret.studies import words
 from noregret.studies.learning.prose import feasibility
 from noregret.studies.learning.suggest import AS_GOOD, believed, replay_of
-from noregret.studies.repeats import Target, median_of, target_of
-from noregret.studies.session import LOOK, REFRESH_SECONDS, Measurer, Plan, Session, Suggest, Suggester, Trials, View
+from noregret.studies.session import (
+    LOOK,
+    REFRESH_SECONDS,
+    Measurer,
+    Plan,
+    Session,
+    Suggest,
+    Suggester,
+    Target,
+    Trials,
+    View,
+    median_of,
+    target_of,
+)
 from noregret.studies.store.records import NextTrial, Record
 from noregret.studies.study.study import Budget, Stop
 
