@@ -9,7 +9,7 @@
 `page`        the report, as a file and live
 `display`     the picture of a running study, and its conclusion
 `running`     `tune` and `report`: workers that run trials
-`function`    `minimize` and `maximize`: a Python function in place of a command; `stored_function` keeps its trials
+`function`    `minimize` and `maximize`: a Python function in place of a command
 `command`     the command line
 ============  =====================================================================================================
 
