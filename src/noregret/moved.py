@@ -48,6 +48,7 @@ MOVED = {
     "noregret.comparison.carryover": "noregret.comparison.comparison",
     "noregret.integrations.distributions": "noregret.integrations.structure",
     "noregret.tune.repeats": "noregret.studies.session",
+    "noregret.tune.store.databases.copies": "noregret.studies.store.databases.sqlite",
     "noregret.tune.stored_function": "noregret.studies.function",
     "noregret.tune.service": "noregret.service",
     "noregret.tune.page.from_optuna": "noregret.integrations.optuna",

@@ -12,7 +12,7 @@ from tests.studies.made import record
 from tests.studies.test_copies import RESULTS, check_damaged, results, values
 
 from noregret.studies.store import trials
-from noregret.studies.store.databases.copies import copies
+from noregret.studies.store.databases.sqlite import copies
 from noregret.studies.store.store import Store
 from noregret.studies.study.study import StudyError
 

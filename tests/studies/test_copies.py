@@ -15,7 +15,7 @@ from tests.studies.made import outcome, suggested
 
 from noregret.cli import main
 from noregret.studies.store import trials
-from noregret.studies.store.databases.copies import KEPT_COPIES, SPACING_SECONDS, copies, examine, fresh, holds_all
+from noregret.studies.store.databases.sqlite import KEPT_COPIES, SPACING_SECONDS, copies, examine, fresh, holds_all
 from noregret.studies.store.records import arrived
 from noregret.studies.store.storage import Storage
 from noregret.studies.store.store import Store
