@@ -264,7 +264,10 @@ def measured(findings: Findings, pairs: int, quiet: bool) -> Confirmation:
         if not quiet and comparison.pairs > shown:
             shown = comparison.pairs
             last = (runs[-1] for runs in race.records)
-            one, other = (number(its.value() or 0.0) if its.state == "done" else _failed(its) for its in last)
+            one, other = (
+                number(its.value() or 0.0) if its.state == "done" else f"failed ({printable(its.failure)})"
+                for its in last
+            )
             say(f"pair {shown} of {pairs}: baseline {one}, best {other}")
 
     try:
@@ -274,7 +277,3 @@ def measured(findings: Findings, pairs: int, quiet: bool) -> Confirmation:
         complain(f"\nnoregret: stopped after {comparison.pairs} of {pairs} pairs")
         race.stopped = "interrupted"
     return Confirmation(findings, race)
-
-
-def _failed(run: Record) -> str:
-    return f"failed ({printable(run.failure)})"
