@@ -96,7 +96,7 @@ def url():
 @pytest.fixture
 def step():
     """The number of statements between two kills; tests/siege kills at every one."""
-    return 16
+    return 32
 
 
 def filled(url, folder, saved):
