@@ -51,6 +51,7 @@ MOVED = {
     "noregret.tune.store.databases.copies": "noregret.studies.store.databases.sqlite",
     "noregret.tune.stored_function": "noregret.studies.function",
     "noregret.tune.service": "noregret.service",
+    "noregret.tune.page.charts": "noregret.studies.page.pictures",
     "noregret.tune.page.from_optuna": "noregret.integrations.optuna",
     "noregret.tune.work.tracking": "noregret.studies.running",
     "noregret.tune.work": "noregret.studies",
