@@ -55,9 +55,9 @@ def optimizer(past: list[tuple[Params, float]], rng: np.random.Generator) -> Ste
 
 def tune(past: list[tuple[Params, float]], rng: np.random.Generator) -> Step:
     from noregret import Float, Reading
+    from noregret.studies.running import suggester_of
     from noregret.studies.store.records import Record
     from noregret.studies.study.study import Study
-    from noregret.studies.work.running import suggester_of
 
     space = {name: Float(0, 1) for name in NAMES}
     suggester = suggester_of(Study(Path("study.toml"), ("true",), space=space))

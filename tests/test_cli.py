@@ -41,7 +41,7 @@ def test_run_compares_algorithms_and_draws_the_picture(tmp_path):
         "--trials",
         3,
         "--jobs",
-        2,
+        1,
         "--plot",
         picture,
     )

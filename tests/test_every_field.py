@@ -19,6 +19,7 @@ from tests.conftest import needs
 
 from noregret.integrations.trackers import Tracker
 from noregret.optimizer import Choice, Float, Int, Optimizer, Reading, Trial, corrected, dump, key, load, withdrawn
+from noregret.studies.display import Objects
 from noregret.studies.learning.findings import Findings, summary
 from noregret.studies.learning.suggest import believed
 from noregret.studies.page.page import page
@@ -26,7 +27,6 @@ from noregret.studies.store.records import Record
 from noregret.studies.store.store import Store
 from noregret.studies.study.exchange import exported, read_rows
 from noregret.studies.study.study import Study
-from noregret.studies.work.display import Objects
 
 SPACE = {"x": Float(0, 1)}
 START = datetime(2026, 3, 4, 5, 6, 7, 125000)

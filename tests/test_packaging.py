@@ -25,7 +25,7 @@ def no_browser(tmp_path):
     def run(**environment):
         known = {key: value for key, value in os.environ.items() if key not in ("CI", "PYTEST_ADDOPTS")}
         args = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path]
-        known |= {"PATH": str(tmp_path), "PYTHONPATH": str(ROOT)} | environment  # conftest imports tests.server
+        known |= {"PATH": str(tmp_path), "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | environment
         return subprocess.run(args, env=known, cwd=tmp_path, capture_output=True, text=True, timeout=60)
 
     return run

@@ -45,7 +45,16 @@ MOVED = {
     "noregret.experiments.reproduce_command": "noregret.bandits.lab.commands",
     "noregret.experiments.figures.beyond_heavy_tails": "noregret.bandits.lab.figures.beyond",
     "noregret.experiments": "noregret.bandits.lab",
+    "noregret.comparison.carryover": "noregret.comparison.comparison",
+    "noregret.integrations.distributions": "noregret.integrations.structure",
+    "noregret.tune.repeats": "noregret.studies.session",
+    "noregret.tune.store.databases.copies": "noregret.studies.store.databases.sqlite",
+    "noregret.tune.stored_function": "noregret.studies.function",
     "noregret.tune.service": "noregret.service",
+    "noregret.tune.page.charts": "noregret.studies.page.pictures",
+    "noregret.tune.page.from_optuna": "noregret.integrations.optuna",
+    "noregret.tune.work.tracking": "noregret.studies.running",
+    "noregret.tune.work": "noregret.studies",
     "noregret.tune": "noregret.studies",
 }
 """Packages and modules of 1.0, the longer paths first, and where they are now."""

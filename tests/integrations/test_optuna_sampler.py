@@ -30,10 +30,15 @@ def value(params):
 
 @pytest.mark.slow
 def test_suggestions_depend_on_the_trials_and_the_seed_alone(tmp_path):
-    """A study in memory, and one in a file that is opened again for each trial."""
-    url = f"sqlite:///{tmp_path / 's.db'}"
+    """A study in memory, and one in a file that is opened again for each trial, after the opening of 13 trials."""
+    url, drawn = f"sqlite:///{tmp_path / 's.db'}", optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for _ in range(14):
+        trial = drawn.ask(SPACE)
+        drawn.tell(trial, value(trial.params))
     whole = optuna.create_study(sampler=NoRegretSampler(seed=3))
-    for _ in range(10):
+    whole.add_trials(drawn.trials)
+    optuna.create_study(study_name="s", storage=url).add_trials(drawn.trials)
+    for _ in range(3):
         trial = whole.ask(SPACE)
         whole.tell(trial, value(trial.params))
         storage = optuna.storages.RDBStorage(url)

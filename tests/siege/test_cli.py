@@ -1,10 +1,20 @@
 """More of `tests.studies.test_cli`, nightly."""
 
+import signal
 import subprocess
 import sys
 
 import pytest
-from tests.studies.test_cli import NASTY, ORDERS, harmless, noregret, on_a_terminal, records_of, written
+from tests.studies.test_cli import (
+    NASTY,
+    ORDERS,
+    check_stopped_by,
+    harmless,
+    noregret,
+    on_a_terminal,
+    records_of,
+    written,
+)
 
 from noregret.cli import main
 from noregret.studies.study.reading import load
@@ -108,3 +118,7 @@ def test_ctrl_c_while_packages_are_imported(tmp_path):
         command = [sys.executable, "-c", program, "tune", str(written(tmp_path)), str(tmp_path)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         assert (done.returncode, done.stderr) == (130, "\nnoregret: stopped\n")
+
+
+def test_a_terminated_study_gives_its_trials_back_and_leaves_nothing_running(tmp_path):
+    check_stopped_by(signal.SIGTERM, tmp_path)

@@ -22,11 +22,11 @@ from noregret.studies.learning.suggest import believed
 from noregret.studies.page import watch
 from noregret.studies.page.page import page as whole_page
 from noregret.studies.page.watch import CONNECTIONS, server
+from noregret.studies.running import report
 from noregret.studies.store.records import arrived
 from noregret.studies.store.store import Store
 from noregret.studies.study.results import WallTime
 from noregret.studies.study.study import Study, text
-from noregret.studies.work.running import report
 
 live = test_pages.live
 page = test_pages.page

@@ -4,7 +4,7 @@ import re
 
 import optuna
 import pytest
-from tests.studies.test_report import downloaded, html_of, with_contexts, written
+from tests.studies.test_report import check_pruned, downloaded, html_of, with_contexts, written
 
 from noregret.integrations.optuna import NoRegretSampler
 from noregret.studies import words
@@ -51,3 +51,7 @@ def test_the_rest_of_the_page_is_about_the_context_of_the_last_measurement(tmp_p
     assert table[-1].split(",")[6:8] == ["0.75", "us"]
     assert 'id="importance"' not in text
     assert "matter most" not in text
+
+
+def test_a_pruned_trial_counts_at_its_step_as_for_the_sampler(tmp_path):
+    check_pruned(tmp_path, 1)

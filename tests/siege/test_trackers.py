@@ -295,7 +295,7 @@ def test_tune_goes_on_without_a_tracker_that_fails(tmp_path, monkeypatch, caplog
 
 
 def test_places_of_a_study_are_beside_its_file(tmp_path, monkeypatch):
-    from noregret.studies.work.tracking import trackers_of
+    from noregret.studies.running import trackers_of
 
     given = {}
     monkeypatch.setattr(trackers, "mlflow", lambda uri: given.setdefault("mlflow", uri))

@@ -15,13 +15,13 @@ from noregret.optimizer import Reading
 from noregret.studies import measuring, words
 from noregret.studies.measuring import CommandRun, Keeper, measure
 from noregret.studies.page.page import page
+from noregret.studies.running import findings, plan_of, suggester_of
 from noregret.studies.store.records import Record
 from noregret.studies.store.store import Store
 from noregret.studies.study.exchange import exported
 from noregret.studies.study.reading import load
 from noregret.studies.study.results import WallTime
 from noregret.studies.study.study import Study, StudyError
-from noregret.studies.work.running import findings, plan_of, suggester_of
 
 SLEEP = (sys.executable, "-S", "-c", "import time; time.sleep({t})")
 

@@ -13,12 +13,12 @@ from tests.studies.made import outcome, record
 from noregret.cli import main
 from noregret.comparison import Comparison
 from noregret.optimizer import LEVEL, Float, Int, Optimizer
+from noregret.studies import confirm
+from noregret.studies.confirm import Confirmation, signed_rank_interval
+from noregret.studies.running import suggester_of
 from noregret.studies.session import Plan
 from noregret.studies.study.reading import load
 from noregret.studies.study.study import Budget, Stop, Study
-from noregret.studies.work import confirm
-from noregret.studies.work.confirm import Confirmation, signed_rank_interval
-from noregret.studies.work.running import suggester_of
 
 NOISY = "import random, sys; print((float(sys.argv[1]) - 0.3) ** 2 + int(sys.argv[2]) + random.gauss(0, 0.05))"
 STUDY = """

@@ -13,9 +13,9 @@ from noregret.studies.learning.findings import Findings
 from noregret.studies.learning.suggest import believed
 from noregret.studies.page.page import page
 from noregret.studies.page.reporting import report
+from noregret.studies.running import suggester_of
 from noregret.studies.store.store import Store
 from noregret.studies.study.study import Budget, Study
-from noregret.studies.work.running import suggester_of
 
 SPACE = {"x": Float(0.0, 1.0)}
 TIMED = Study(Path("s.toml"), ("m", "{x}"), space=SPACE, budget=Budget(seconds=100.0))

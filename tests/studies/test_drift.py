@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from tests.studies.made import record
 
+from noregret.studies.display import conclusion
 from noregret.studies.learning.findings import Findings, summary
 from noregret.studies.learning.suggest import believed, replay_of
 from noregret.studies.page.page import content
+from noregret.studies.running import suggester_of
 from noregret.studies.study.reading import load
 from noregret.studies.study.study import StudyError
-from noregret.studies.work.display import conclusion
-from noregret.studies.work.running import suggester_of
 
 FILE = '{}command = ["echo", "{{x}}"]\n[budget]\nevaluations = 100\n[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n'
 SAID = "half of what was learnt is out of date after about 15 evaluations"

@@ -17,7 +17,7 @@ import pytest
 from tests.studies.made import outcome, record, suggested
 
 from noregret.optimizer import Choice, Float, Int, Reading
-from noregret.studies.store.databases.copies import copies, holds_all, make_copy
+from noregret.studies.store.databases.sqlite import copies, holds_all, make_copy
 from noregret.studies.store.records import Record, arrived
 from noregret.studies.store.storage import Storage
 from noregret.studies.store.store import Store
@@ -96,7 +96,7 @@ def url():
 @pytest.fixture
 def step():
     """The number of statements between two kills; tests/siege kills at every one."""
-    return 16
+    return 32
 
 
 def filled(url, folder, saved):

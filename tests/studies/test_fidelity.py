@@ -13,17 +13,17 @@ import pytest
 from tests.studies.made import outcome, record, suggested
 
 from noregret.optimizer import Float, Int, Reading
+from noregret.studies.display import LineView
 from noregret.studies.learning.findings import Findings, summary
 from noregret.studies.learning.suggest import believed
 from noregret.studies.measuring import Keeper, measure
 from noregret.studies.page.page import content
+from noregret.studies.running import suggester_of
 from noregret.studies.store.store import Store
 from noregret.studies.study.exchange import exported, read_rows
 from noregret.studies.study.reading import load
 from noregret.studies.study.results import JsonSteps, Pattern
 from noregret.studies.study.study import Budget, Study, StudyError
-from noregret.studies.work.display import LineView
-from noregret.studies.work.running import suggester_of
 
 FILE = """command = "./train --rate {rate} --epochs {epochs}"
 result = {json = "loss", step = "epoch"}

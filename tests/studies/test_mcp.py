@@ -501,12 +501,17 @@ def test_a_missing_package_is_named(monkeypatch, capsys):
 @pytest.mark.slow
 def test_an_agent_tunes_over_stdio_until_it_is_told_to_stop(tmp_path):
     rng = np.random.default_rng(3)
+
+    def value(x):
+        return 5 + 8 * (x - 0.3) ** 2 + rng.normal(0, 0.05)
+
     with over_stdio(tmp_path) as agent:
         agent("create_study", name="q", space=X, baseline={"x": 0.9})
-        for _ in range(60):
+        measured = [{"params": {"x": x}, "value": value(x)} for x in (0.9, *np.linspace(0, 1, 11))]
+        agent("tell_many", study="q", trials=measured)
+        for _ in range(30):
             (trial,) = agent("ask", study="q")["trials"]
-            value = 5 + 8 * (trial["params"]["x"] - 0.3) ** 2 + rng.normal(0, 0.05)
-            said = agent("tell", study="q", id=trial["id"], value=value, within="20%")
+            said = agent("tell", study="q", id=trial["id"], value=value(trial["params"]["x"]), within="20%")
             if said["stop"]:
                 break
         assert said["summary"].startswith(f"Stored trial {trial['id']}. Stop: ")

@@ -283,10 +283,10 @@ STOP = "[stop]\nwithin = 0.5\nconfidence = 0.9\n"
 
 @pytest.mark.slow
 def test_a_study_stops_when_it_is_precise_enough_and_goes_on_when_more_is_wanted(tmp_path, capsys):
-    path = written(tmp_path, budget="evaluations = 20", more=STOP)
+    path = written(tmp_path, budget="evaluations = 12", more=STOP)
     first = said(capsys, "tune", path).out
     rounds = first.count("trial ")
-    assert rounds < 20
+    assert rounds < 12
     assert "Precise enough: no other setting is better by more than 0.5 (90%). Lower within, or leave" in first
     assert json.loads(said(capsys, "report", "--json", path).out)["stopped"] == "within"
     again = said(capsys, "tune", path).out
@@ -298,7 +298,7 @@ def test_a_study_stops_when_it_is_precise_enough_and_goes_on_when_more_is_wanted
     changed(path, STOP.replace("within = 0.5", "within = 1e-9"), "")
     said(capsys, "tune", path)
     assert json.loads(said(capsys, "report", "--json", path).out)["stopped"] == "budget"
-    assert len(records_of(load(path))) == 20
+    assert len(records_of(load(path))) == 12
 
 
 @pytest.mark.slow

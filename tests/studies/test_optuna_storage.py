@@ -11,8 +11,8 @@ from noregret.cli import main
 from noregret.optimizer import Choice, Float, Int, Reading
 from noregret.studies.store.records import arrived
 from noregret.studies.store.store import Store
-from noregret.studies.study import optuna_storage
-from noregret.studies.study.optuna_storage import read_storage, write_storage
+from noregret.studies.study import exchange
+from noregret.studies.study.exchange import read_storage, write_storage
 from noregret.studies.study.results import JsonField
 from noregret.studies.study.study import Budget, Study, StudyError
 
@@ -102,7 +102,7 @@ def test_a_table_and_conditional_parameters_are_exported(study, tmp_path):
 
 
 def test_an_export_that_fails_leaves_no_file(study, tmp_path, monkeypatch):
-    monkeypatch.setattr(optuna_storage, "_frozen", lambda *_: 1 / 0)
+    monkeypatch.setattr(exchange, "_frozen", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_storage(study, [record(0, suggest([]).params, "done", 1.0)], tmp_path / "o.db")
     assert list(tmp_path.glob("*o.db*")) == []

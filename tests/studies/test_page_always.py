@@ -15,8 +15,8 @@ from noregret.optimizer import Float
 from noregret.studies.learning.findings import Findings
 from noregret.studies.learning.suggest import believed
 from noregret.studies.page.page import page
+from noregret.studies.running import conclusion
 from noregret.studies.study.study import Study
-from noregret.studies.work.running import conclusion
 
 
 def values():

@@ -32,11 +32,11 @@ from noregret.studies.page import pictures, watch
 from noregret.studies.page.page import LEGEND
 from noregret.studies.page.page import page as whole_page
 from noregret.studies.page.watch import server
+from noregret.studies.running import findings, report
 from noregret.studies.store.records import arrived
 from noregret.studies.store.store import Store
 from noregret.studies.study.reading import load
 from noregret.studies.study.study import Budget, Study, text
-from noregret.studies.work.running import findings, report
 
 NASTY = '<script>alert(1)</script> & "quotes" \'n all'
 

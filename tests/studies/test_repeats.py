@@ -10,11 +10,11 @@ from tests.studies.made import record as made
 from noregret import Float, Optimizer
 from noregret.studies.learning.findings import Findings, summary
 from noregret.studies.learning.suggest import believed
-from noregret.studies.repeats import Target, target_of
+from noregret.studies.running import suggester_of
+from noregret.studies.session import Target, target_of
 from noregret.studies.store.store import Store
 from noregret.studies.study.results import LastNumber
 from noregret.studies.study.study import Budget, Study
-from noregret.studies.work.running import suggester_of
 
 SPACE = {"x": Float(0, 1)}
 

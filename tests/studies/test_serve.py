@@ -113,19 +113,6 @@ def test_numbers_that_are_not_finite_are_refused_before_they_are_sent(bad):
         study.tell(trial, 1.0, constraints={"memory": bad})
 
 
-def test_the_token_is_needed_and_never_shown(tmp_path, monkeypatch):
-    monkeypatch.delenv("NOREGRET_TOKEN", raising=False)
-    with server(tmp_path, "--host", "0.0.0.0", token="very-secret") as (address, process):
-        address = address.replace("0.0.0.0", "127.0.0.1")
-        with pytest.raises(PermissionError, match="a token is needed"):
-            noregret.connect(address, "s", space={"x": Float(0, 1)})
-        assert noregret.connect(address, "s", token="very-secret", space={"x": Float(0, 1)}).ask().id == 0
-        monkeypatch.setenv("NOREGRET_TOKEN", "very-secret")
-        assert noregret.connect(address, "s").ask().id == 1
-        process.send_signal(signal.SIGINT)
-        assert "very-secret" not in process.communicate()[0]
-
-
 def test_what_cannot_be_served_is_said(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("NOREGRET_TOKEN", raising=False)
     monkeypatch.chdir(tmp_path)

@@ -13,13 +13,13 @@ from tests.studies.made import outcome, record, suggested
 
 from noregret.optimizer import Float
 from noregret.studies.measuring import Keeper
+from noregret.studies.running import Commands, suggester_of
 from noregret.studies.session import Session
 from noregret.studies.store import leases, trials
 from noregret.studies.store.leases import LeaseMonitor
 from noregret.studies.store.records import arrived
 from noregret.studies.store.store import Store
 from noregret.studies.study.study import Budget, Study, StudyError
-from noregret.studies.work.running import Commands, suggester_of
 
 
 @pytest.fixture

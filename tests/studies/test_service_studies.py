@@ -21,7 +21,7 @@ from noregret.service.http.metrics import Metrics
 from noregret.service.live import AskRequest, Deleted, NoStudy
 from noregret.service.models import StudyForm
 from noregret.service.studies import Studies
-from noregret.studies.store.databases.copies import copies, holds_all, make_copy
+from noregret.studies.store.databases.sqlite import copies, holds_all, make_copy
 from noregret.studies.store.storage import Storage
 
 

@@ -18,6 +18,7 @@ from tests.studies.made import outcome, record, suggested
 from noregret.optimizer import Choice, Float, Int
 from noregret.studies.learning.findings import Findings
 from noregret.studies.learning.suggest import believed
+from noregret.studies.running import suggester_of
 from noregret.studies.store import identity, trials
 from noregret.studies.store import storage as opened
 from noregret.studies.store.databases.connections import Interrupted
@@ -29,7 +30,6 @@ from noregret.studies.store.store import Store
 from noregret.studies.study.parameters import form, read_form
 from noregret.studies.study.results import JsonField
 from noregret.studies.study.study import Budget, Study, StudyError
-from noregret.studies.work.running import suggester_of
 
 SPACE = {"x": Float(0.0, 1.0), "n": Int(1, 1000, log=True), "mode": Choice(["a", 2, False])}
 

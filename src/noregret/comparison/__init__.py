@@ -2,8 +2,8 @@
 
 ===============  ================================================================================================
 `sequences`      confidence sequences: of a median by counting signs, of a mean by betting or by Catoni's function
-`carryover`      test for an option that changes the run after it
-`comparison`     `Comparison`: which option to run next, and what the runs have shown; `versus` for Python functions
+`comparison`     `Comparison`: which option to run next, and what the runs have shown; a test for carry-over from one
+                 run to the next; `versus` for Python functions
 ===============  ================================================================================================
 """
 

@@ -1,4 +1,4 @@
-"""Optuna: noregret as a sampler and as a pruner.
+"""Optuna: noregret as a sampler and as a pruner, and what the page of `noregret.report` shows of a study.
 
 >>> import optuna
 >>> from noregret.integrations.optuna import NoRegretSampler
@@ -32,13 +32,22 @@ from optuna.study._constrained_optimization import _CONSTRAINTS_KEY
 from optuna.trial import FrozenTrial, TrialState
 
 from noregret.gp.posterior import HUGE
-from noregret.integrations.distributions import Parameter
-from noregret.integrations.structure import Columns, ConditionalParameter, Structure, params_of, too_many
+from noregret.integrations.structure import (
+    Columns,
+    ConditionalParameter,
+    Parameter,
+    Structure,
+    parameter,
+    params_of,
+    too_many,
+)
 from noregret.optimizer import (
     MOST_OPTIONS,
     VALUE,
+    Choice,
     Constraint,
     Fidelity,
+    Float,
     Goal,
     Int,
     JointEstimate,
@@ -46,6 +55,7 @@ from noregret.optimizer import (
     Optimizer,
     Reading,
     Replay,
+    State,
     Trial,
     axis_of,
     is_to_stop,
@@ -387,3 +397,83 @@ def values_of(trial: FrozenTrial, names: Sequence[str]) -> dict[str, float]:
     if trial.state == TrialState.FAIL or trial.values is None:
         return {}
     return {name: value for name, value in zip(names, trial.values, strict=True) if abs(value) <= HUGE}
+
+
+def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Trial], str]:
+    """Space, an optimizer that knows all trials of a study, whichever sampler ran them, these trials, and its name."""
+    trials = [trial for trial in study.get_trials(deepcopy=False) if trial.params]
+    columns = Structure()(trials)
+    if not columns:
+        raise ValueError("the study must have a completed trial with a parameter that all have in common")
+    space = {_shown(label): _shown_parameter(label, columns) for label in columns}
+    goals, limited = goals_of(study), (name for trial in trials for name in _shown_constraints(trial))
+    sought: dict[str, Any] = {"goals": goals} if len(goals) > 1 else {"goal": next(iter(goals.values()))}
+    steps = ReportSteps()
+    levels = steps(trials)
+    if steps.are_needed and levels is not None:
+        sought |= {"fidelity": levels.fidelity.product.parameters}
+    optimizer = Optimizer(space, **sought, rng=0, constraints=dict.fromkeys(limited, ("<=", 0.0)))
+    found = [(trial, params) for trial in trials if (params := _shown_params(columns, trial)) is not None]
+    shown = [
+        _shown_trial(trial, optimizer.space.checked(params), optimizer.measures, levels if optimizer.fidelity else None)
+        for trial, params in found
+    ]
+    _warn_of_gaps(trials, columns, len(shown))
+    optimizer.add(trial for trial in shown if trial.is_finished)
+    return space, optimizer, shown, study.study_name
+
+
+def _shown_constraints(trial: FrozenTrial) -> dict[str, float]:
+    """The constraints of a trial by name; 0 or less is feasible."""
+    return {f"constraint {name}" if name.isdigit() else name: its for name, its in constraints_of(trial).items()}
+
+
+def _shown(label: str) -> str:
+    """The name of a column; a further range of a parameter has a number."""
+    name, _, number = label.partition("\n")
+    return f"{name} ({int(number) + 1})" if number else name
+
+
+def _shown_parameter(label: str, columns: Columns) -> Float | Int | Choice:
+    """A column as a parameter, its values as Optuna has them."""
+    when = {
+        _shown(above): [Parameter(columns[above].distribution).value(value) for value in values]
+        for above, values in columns[label].when.items()
+    }
+    return parameter(columns[label].distribution, when or None)
+
+
+def _shown_params(columns: Columns, trial: FrozenTrial) -> dict[str, Any] | None:
+    """Params of a trial by the shown names of the columns, None if it lacks one."""
+    ours = params_of(columns, trial)
+    return None if ours is None else {_shown(label): trial.params[columns[label].name] for label in ours}
+
+
+def _warn_of_gaps(trials: list[FrozenTrial], columns: Columns, kept: int) -> None:
+    """Warn about parameters and trials that the page leaves out."""
+    left = sorted({name for trial in trials for name in trial.params} - {its.name for its in columns.values()})
+    if left:
+        unclear = "parameters of which it is not clear when trials have them"
+        warnings.warn(f"the page leaves out {unclear}: {', '.join(left)}", stacklevel=4)
+    if len(trials) > kept:
+        lost = len(trials) - kept
+        warnings.warn(f"the page leaves out {lost} trials whose params are outside the common ranges", stacklevel=4)
+
+
+def _shown_trial(trial: FrozenTrial, params: dict[str, Any], measures: Measures, levels: Levels | None) -> Trial:
+    """A trial of Optuna as ours, with its value as `NoRegretSampler` takes it."""
+    numbers = {**values_of(trial, list(measures.objectives)), **_shown_constraints(trial)}
+    has_value = any(name in numbers for name in measures.objectives)
+    state: State = "done" if has_value else "failed" if trial.state.is_finished() else "running"
+    return Trial(
+        trial.number,
+        params,
+        state=state,
+        readings={name: (Reading(number),) for name, number in numbers.items()},
+        failure=f"{trial.state.name.lower()}, result {(trial.values or [None])[0]}" if state == "failed" else "",
+        seconds=trial.duration.total_seconds() if trial.duration else None,
+        started=trial.datetime_start,
+        ended=trial.datetime_complete,
+        fidelity=(levels.of(trial) or levels.fidelity.highest) if levels and has_value else None,
+        is_stopped=trial.state == TrialState.PRUNED,
+    )

@@ -1,4 +1,4 @@
-"""Structure: the parameters of an Optuna study's trials, and the conditions under which trials have them.
+"""Parameters as Optuna's distributions, and back; and the structure of a study: which trials have which parameters.
 
 An objective may suggest a parameter in some trials only, ``if model == "forest": depth = trial.suggest_int(...)``.
 The completed trials show the condition: depth is there when model is "forest", and not when it is anything
@@ -17,11 +17,84 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
-from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from noregret.integrations.distributions import Parameter
-from noregret.optimizer import MOST_OPTIONS, Choice, Float, Int, axis_of
+from noregret.optimizer import EXACT, MOST_OPTIONS, Choice, Float, Int, axis_of
+
+
+def distribution(parameter: Float | Int | Choice) -> BaseDistribution:
+    """Distribution with the values of a parameter."""
+    if isinstance(parameter, Choice):
+        return CategoricalDistribution(parameter.options)
+    if isinstance(parameter, Float):
+        return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step or 1)
+
+
+def column_distribution(values: list[Any]) -> BaseDistribution:
+    """Distribution that holds the values of one column of a table."""
+    if all(isinstance(value, int) for value in values):
+        return IntDistribution(min(values), max(values))
+    if all(isinstance(value, float) for value in values):
+        return FloatDistribution(min(values), max(values))
+    return CategoricalDistribution(list(dict.fromkeys(values)))
+
+
+def parameter(its: BaseDistribution, when: Mapping[str, Any] | None = None) -> Float | Int | Choice:
+    """Parameter with the values of a distribution, on this condition."""
+    if isinstance(its, CategoricalDistribution):
+        return Choice(its.choices, when=when)
+    assert isinstance(its, FloatDistribution | IntDistribution)
+    step = None if its.log else its.step
+    if isinstance(its, FloatDistribution):
+        return Float(its.low, its.high, its.log, step, when)
+    return Int(its.low, its.high, its.log, None if step is None else int(step), when)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One of Optuna's distributions as the optimizer's parameter: choices by index, steps as whole numbers."""
+
+    distribution: BaseDistribution
+
+    @property
+    def parameter(self) -> Float | Int | Choice:
+        d = self.distribution
+        if isinstance(d, CategoricalDistribution):
+            return Choice(list(range(len(d.choices))))
+        assert isinstance(d, FloatDistribution | IntDistribution)
+        if self._step is not None:
+            return Int(0, round((d.high - d.low) / self._step))
+        return Float(d.low, d.high, d.log) if isinstance(d, FloatDistribution) else Int(d.low, d.high, d.log)
+
+    def value(self, ours: Any) -> Any:
+        """The value as Optuna has it."""
+        d = self.distribution
+        if isinstance(d, CategoricalDistribution):
+            return d.choices[ours]
+        assert isinstance(d, FloatDistribution | IntDistribution)
+        return ours if self._step is None else min(d.low + self._step * ours, d.high)
+
+    def ours(self, value: Any) -> Any:
+        """The value as the optimizer has it."""
+        d = self.distribution
+        if isinstance(d, CategoricalDistribution):
+            return int(d.to_internal_repr(value))
+        assert isinstance(d, FloatDistribution | IntDistribution)
+        return value if self._step is None else round((value - d.low) / self._step)
+
+    @property
+    def _step(self) -> float | None:
+        d = self.distribution
+        if isinstance(d, FloatDistribution):
+            return d.step
+        if not isinstance(d, IntDistribution) or d.log:
+            return None
+        is_exact = d.low >= -EXACT and d.high <= EXACT
+        coarser = 1 + (d.high - d.low) // d.step // EXACT
+        return None if d.step == 1 and is_exact else d.step * coarser
+
 
 MOST_DECIDING = 100
 """Largest number of values of an Int in a condition: with more, any two trials have different ones."""

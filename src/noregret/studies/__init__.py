@@ -2,13 +2,14 @@
 
 ============  =====================================================================================================
 `study`       the study file: parameters, command, budget; every error with its line and key
+`store`       every trial, durable and shared: documents in a table of SQLite or PostgreSQL
+`session`     one call that measures trials: its plan, and its loop
 `measuring`   one run of the command, and its result
-`store`       every trial, durable and shared: Optuna's tables on SQLite or PostgreSQL
 `learning`    findings from the observations, and the next suggestion, as functions of the store
 `page`        the report, as a file and live
-`work`        workers that run trials, and their display
-`service`     studies over HTTP and JSON
-`function`    `minimize` and `maximize`: a Python function in place of a command; `stored_function` keeps its trials
+`display`     the picture of a running study, and its conclusion
+`running`     `tune` and `report`: workers that run trials
+`function`    `minimize` and `maximize`: a Python function in place of a command
 `command`     the command line
 ============  =====================================================================================================
 

@@ -275,7 +275,7 @@ def _ready(args: argparse.Namespace) -> Study:
 
 def _tune(args: argparse.Namespace) -> int | None:
     study = _ready(args)
-    from noregret.studies.work.running import dry_run, tune
+    from noregret.studies.running import dry_run, tune
 
     if args.dry_run:
         say(dry_run(study))
@@ -285,9 +285,9 @@ def _tune(args: argparse.Namespace) -> int | None:
 
 def _report(args: argparse.Namespace) -> None:
     study = _ready(args)
+    from noregret.studies.display import picked
+    from noregret.studies.running import report, stored
     from noregret.studies.study.reading import load
-    from noregret.studies.work.display import picked
-    from noregret.studies.work.running import report, stored
 
     ending = args.target.suffix.lower() if args.target else ".json" if args.json else ".html"
     if ending not in (".html", ".htm", ".json") or (args.json and ending != ".json"):
@@ -331,7 +331,7 @@ def _wish(study: Study, limits: list[str], weights: list[str]) -> Wish:
 
 def _confirm(args: argparse.Namespace) -> int:
     study = _ready(args)
-    from noregret.studies.work.confirm import confirm
+    from noregret.studies.confirm import confirm
 
     return confirm(study, args.pairs, args.json)
 
@@ -346,11 +346,9 @@ def _write(path: Path, content: bytes) -> None:
 def _export(args: argparse.Namespace) -> None:
     study = _ready(args)
     from noregret.studies.store.store import Store
-    from noregret.studies.study.exchange import exported, format_of
+    from noregret.studies.study.exchange import exported, format_of, write_storage
 
     if args.optuna:
-        from noregret.studies.study.optuna_storage import write_storage
-
         with Store(study, readonly=True) as store:
             write_storage(study, store.records(), args.optuna)
         return say(printable(f"{args.optuna}: 'optuna-dashboard sqlite:///{args.optuna}' shows it"))
@@ -373,11 +371,9 @@ def _export(args: argparse.Namespace) -> None:
 def _import(args: argparse.Namespace) -> None:
     study = _ready(args)
     from noregret.studies.store.store import Store
-    from noregret.studies.study.exchange import read_rows
+    from noregret.studies.study.exchange import read_rows, read_storage
 
     if "://" in args.data or Path(args.data).suffix in (".db", ".sqlite", ".sqlite3"):
-        from noregret.studies.study.optuna_storage import read_storage
-
         found = read_storage(study, args.data, args.name)
     else:
         found = read_rows(study, Path(args.data), args.ignore)

@@ -1,4 +1,4 @@
-"""`minimize` and `maximize`: tune a Python function in one call."""
+"""`minimize` and `maximize`: tune a Python function in one call; with ``storage`` its trials are kept in a store."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from numbers import Integral, Real
+from pathlib import Path
 from time import monotonic
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 from noregret.optimizer import (
     VALUE,
     CandidateTable,
+    Choice,
     Estimate,
     Gain,
     Goal,
@@ -30,6 +32,7 @@ from noregret.optimizer import (
     Optimizer,
     OptimizerConfig,
     Options,
+    ParameterSpace,
     Reading,
     Readings,
     Trial,
@@ -39,11 +42,27 @@ from noregret.optimizer import (
 )
 from noregret.studies import words
 from noregret.studies.learning.prose import feasibility
-from noregret.studies.learning.suggest import AS_GOOD, believed, replay_of
-from noregret.studies.repeats import Target, median_of, target_of
-from noregret.studies.session import LOOK, REFRESH_SECONDS, Measurer, Plan, Session, Suggest, Suggester, Trials, View
+from noregret.studies.learning.suggest import AS_GOOD, as_study, believed, replay_of
+from noregret.studies.session import (
+    LOOK,
+    REFRESH_SECONDS,
+    Measurer,
+    Plan,
+    Session,
+    Suggest,
+    Suggester,
+    Target,
+    Trials,
+    View,
+    median_of,
+    target_of,
+)
 from noregret.studies.store.records import NextTrial, Record
-from noregret.studies.study.study import Budget, Stop
+from noregret.studies.study.parameters import in_words
+from noregret.studies.study.study import Budget, Stop, Study, StudyError
+
+if TYPE_CHECKING:
+    from noregret.studies.store.store import Store
 
 LOG = logging.getLogger("noregret")
 FIRST_FAILURES = 3
@@ -547,11 +566,79 @@ def _trials(
     """Trials in memory or in the storage, a function from all trials to an optimizer that knows them, and a lease."""
     if call.storage is None:
         return MemoryTrials(optimizer, plan.budget.rounds), lambda records: optimizer, None
-    from noregret.studies.stored_function import opened, study_of
-
     study = study_of(optimizer, os.fspath(call.storage), rng, plan, call.repeats)
     store, replay = open_until_end.enter_context(opened(study)), replay_of(study)
     return store, partial(believed, study, replay=replay), float(study.lease)
+
+
+def study_of(optimizer: Optimizer, storage: str, rng: Any, plan: Plan, repeats: tuple[int, int]) -> Study:
+    """The study of a function: one without a command."""
+    if rng is not None and (isinstance(rng, bool) or not isinstance(rng, Integral)):
+        raise ValueError(f"with storage, rng must be a whole number, which is stored, or None for 0, got {rng!r}")
+    path = Path("storage") if "://" in storage else Path(storage).expanduser().absolute()
+    url = storage if "://" in storage else f"sqlite:///{path}"
+    return as_study(
+        optimizer,
+        path,
+        _checked_space(optimizer),
+        name="function",
+        storage=url,
+        seed=int(rng or 0),
+        budget=plan.budget,
+        confirm=plan.confirm,
+        stop=plan.stop,
+        repeats=repeats[0] if repeats[0] == repeats[1] else repeats,
+    )
+
+
+def _checked_space(optimizer: Optimizer) -> Any:
+    """The space as a study has it; ValueError if a storage cannot keep its values."""
+    space = optimizer.space
+    if isinstance(space, ParameterSpace):
+        found: Any = dict(space.parameters)
+        options = {name: list(its.options) for name, its in found.items() if isinstance(its, Choice)}
+    else:
+        assert isinstance(space, CandidateTable)
+        if space.is_array or not all(isinstance(name, str) for name in space.names):
+            raise ValueError(
+                "with storage, the rows of a table must be dicts with text as names, such as [{'x': 1.5, 'kind': 'a'}]"
+            )
+        found = [space.rows[number] for number in range(len(space.rows))]
+        options = {name: [row[name] for row in found] for name in space.names}
+    for name, values in options.items():
+        odd = [value for value in values if not isinstance(value, bool | int | float | str | None)]
+        if odd:
+            raise ValueError(
+                f"with storage, the values of {name!r} must be text, numbers, True, False or None, got {odd[0]!r}: put "
+                "a name in its place, and look the object up by it in f"
+            )
+    return found
+
+
+def opened(study: Study) -> Store:
+    """The store of a study; ValueError if its storage has another one."""
+    from noregret.studies.store.databases.database import restoring_command  # databases are for those who name one
+    from noregret.studies.store.identity import differing
+    from noregret.studies.store.storage import Storage
+    from noregret.studies.store.store import Store
+
+    try:
+        return Store(study)
+    except StudyError:
+        with suppress(StudyError):
+            storage = Storage(study.storage, study.folder, restoring_command(study), readonly=True)
+            try:
+                stored = storage.find(study.name)
+            finally:
+                storage.close()
+            was, now = stored.identity if stored else {}, study.identity()
+            for key in differing(was, now) if stored else ():
+                before, after = (in_words(identity.get(key, "absent")) for identity in (was, now))
+                raise ValueError(
+                    f"storage {storage.where} keeps evaluations of another problem: {key} was {before}, now it is "
+                    f"{after}. Change it back, or give another storage"
+                ) from None
+        raise
 
 
 def _check_signature(f: Callable[..., Any], optimizer: Optimizer) -> None:

@@ -30,7 +30,7 @@ from typing import IO, Any, Protocol, Self
 
 from noregret.optimizer import VALUE, Fidelity, Int, Reading, Readings
 from noregret.studies import keeper as keeping
-from noregret.studies.repeats import median_of
+from noregret.studies.session import median_of
 from noregret.studies.store.records import Record
 from noregret.studies.study.results import TIMES, MaxRss, NoResult, NotMeasured, Steps, search_in_time
 from noregret.studies.study.study import Study, StudyError, filled, groups, placeholders

@@ -1,8 +1,6 @@
 """Watched properties of runs and their pictures; rates, legends and limits."""
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -99,13 +97,6 @@ def test_every_algorithm_has_a_style_of_its_own():
     styles = [plot.style(name) for name in (*algorithms.NAMES, "ata-gp-ucb-qff")]
     assert len(set(styles)) == len(styles), missing
     assert plot.style("ata-gp-ucb-nystrom") == plot.style("ata-gp-ucb")  # Nystrom is its default
-
-
-@pytest.mark.slow
-def test_importing_noregret_imports_no_matplotlib():
-    code = "import sys, noregret; noregret.plot.regret; print(any(m.startswith('matplotlib') for m in sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == "False\n"
 
 
 def test_numbers_of_the_picture_are_finite():

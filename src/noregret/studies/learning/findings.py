@@ -33,7 +33,7 @@ from noregret.optimizer import (
     is_same_setting,
     spread,
 )
-from noregret.studies.repeats import noise_near
+from noregret.studies.session import noise_near
 from noregret.studies.store.records import Record
 from noregret.studies.study.results import TIMES, JsonField, MaxRss, Result
 from noregret.studies.study.study import Params, Study, text

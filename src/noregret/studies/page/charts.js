@@ -11,7 +11,7 @@ const make = (name, marks = {}, ...inside) => {
   made.append(...inside);
   return made;
 };
-// Axes: `share` is 0 at the low end and 1 at the high end, as in charts.py.
+// Axes: `share` is 0 at the low end and 1 at the high end, as in pictures.py.
 const scaled = (axis, value) => axis.log ? Math.log(value) : value;
 const share = (axis, value) => axis.high > axis.low
   ? (scaled(axis, value) - scaled(axis, axis.low)) / (scaled(axis, axis.high) - scaled(axis, axis.low)) : 0.5;

@@ -93,7 +93,7 @@ def _findings(subject: Any, name: str) -> Findings:
     if isinstance(subject, Optimizer):
         return _of_optimizer(copy(subject), name)
     if hasattr(subject, "get_trials") and hasattr(subject, "directions"):
-        from noregret.studies.page.from_optuna import informed
+        from noregret.integrations.optuna import informed
 
         return findings(*informed(subject))
     raise ValueError(f"report() takes an Optimizer or an Optuna study, got {type(subject).__name__}")

@@ -1,1 +1,1 @@
-"""Every trial, durable and shared: Optuna's tables on SQLite or PostgreSQL."""
+"""Every trial, durable and shared: documents in a table of SQLite or PostgreSQL."""

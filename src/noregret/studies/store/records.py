@@ -7,12 +7,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from noregret.optimizer import Measures, Trial, key
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, repr=False)

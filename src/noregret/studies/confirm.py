@@ -21,14 +21,14 @@ from noregret.comparison import Comparison, median_sequence
 from noregret.comparison.comparison import means
 from noregret.formatting import between, number
 from noregret.optimizer import LEVEL
+from noregret.studies.display import columns, cut, setting
 from noregret.studies.learning.findings import Findings, finite
 from noregret.studies.measuring import Keeper, check_command, interruptible
+from noregret.studies.running import findings
 from noregret.studies.store.records import Record
 from noregret.studies.store.store import Store
 from noregret.studies.study.study import Budget, Study, StudyError
 from noregret.studies.versus import Race
-from noregret.studies.work.display import columns, cut, setting
-from noregret.studies.work.running import findings
 from noregret.terminal import complain, printable, say
 
 
@@ -264,7 +264,10 @@ def measured(findings: Findings, pairs: int, quiet: bool) -> Confirmation:
         if not quiet and comparison.pairs > shown:
             shown = comparison.pairs
             last = (runs[-1] for runs in race.records)
-            one, other = (number(its.value() or 0.0) if its.state == "done" else _failed(its) for its in last)
+            one, other = (
+                number(its.value() or 0.0) if its.state == "done" else f"failed ({printable(its.failure)})"
+                for its in last
+            )
             say(f"pair {shown} of {pairs}: baseline {one}, best {other}")
 
     try:
@@ -274,7 +277,3 @@ def measured(findings: Findings, pairs: int, quiet: bool) -> Confirmation:
         complain(f"\nnoregret: stopped after {comparison.pairs} of {pairs} pairs")
         race.stopped = "interrupted"
     return Confirmation(findings, race)
-
-
-def _failed(run: Record) -> str:
-    return f"failed ({printable(run.failure)})"

@@ -1,1 +1,0 @@
-"""Workers that run trials, and their display."""
