@@ -9,8 +9,8 @@ SRC = Path(__file__).parents[1] / "src"
 FILES = sorted(SRC.rglob("*.py"))
 BENCHMARKS = sorted((SRC.parent / "benchmarks").rglob("*.py"))
 
-MOST_LINES = 50_950
-MOST_FILES = 228
+MOST_LINES = 51_230
+MOST_FILES = 229
 MOST_NUMBERS_OF_THE_OPTIMIZER = 150
 MOST_NAMES_OF_SEVERAL_CLASSES = 3
 MOST_DECISIONS = 70
