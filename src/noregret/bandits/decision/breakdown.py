@@ -1,21 +1,16 @@
 """Breakdown norm: how large the norm of f must be for a claim to be false, with no norm assumed.
 
-Let the noise be R-sub-Gaussian, and let a function g have the misfit sum (y_s - g(x_s))^2. For every ridge a, with
-q(a) = a y'(K_t + a I)^-1 y and gain(a) = 1/2 ln det(I + K_t / a), the mixture
-
-    exp(misfit(f) / (2 R^2)) times the average over a of exp(-q(a) / (2 R^2) - gain(a))
-
-is at most a supermartingale from 1, for any f. So with probability 1 - delta, misfit(f) <= Q_t at all t, where
+For R-sub-Gaussian noise and every ridge a, q(a) = a y'(K_t + a I)^-1 y and gain(a) = 1/2 ln det(I + K_t / a). With
+probability 1 - delta, for any f and at all t together, the misfit sum (y_s - f(x_s))^2 of f is at most
 
     Q_t = 2 R^2 ln(1/delta) - 2 R^2 ln(average over a of exp(-q(a) / (2 R^2) - gain(a))).
 
-The breakdown norm B* of a claim is the least norm of a g with misfit(g) <= Q_t that violates it, and B0 the least norm
-of any g with misfit(g) <= Q_t. At all t, for all claims: the claim is true or |f| >= B*, and |f| >= B0. For the claim
-"no arm is better than x by more than w" duality gives, for the arm z and the difference f(z) - f(x),
+B* of a claim is the least norm of a function of misfit at most Q_t that violates it, B0 that of any. For the claim "no
+arm is better than x by more than w", the arm z and the difference f(z) - f(x), duality gives
 
     B*^2 = least over z of the largest over b of (q(b) - Q_t) / b + max(0, w - mean_b(difference))^2 / variance_b.
 
-Any b gives a lower bound of it, so the largest of `RIDGES` is valid (docs/guarantees_details.md).
+Every b gives a lower bound of it, so the largest of some is valid (docs/guarantees_details.md).
 """
 
 from __future__ import annotations
@@ -58,27 +53,25 @@ class Breakdown:
         return self.norm / self.least if self.least else math.nan
 
 
-@dataclass(frozen=True, eq=False)
-class Rewards:
-    """Rewards (t,) of points (t, d), with the factors (t,) on R^2, the noise's variance proxy."""
-
-    points: Floats
-    values: Floats
-    factors: Floats
-
-
 def breakdown(
-    kernel: Kernel, rewards: Rewards, noise: float, delta: float, arms: Floats, arm: int, within: float
+    kernel: Kernel,
+    told: tuple[Floats, Floats, Floats],
+    noise: float,
+    delta: float,
+    arms: Floats,
+    arm: int,
+    within: float,
 ) -> Breakdown:
     """Breakdown norm of the claim that none of the (N, d) arms is better than this one by more than ``within``.
 
-    It costs O(u^3 + u^2 N) for u distinct points.
+    ``told`` are t points (t, d), their rewards (t,) and the factors on the noise's R^2 (t,). It costs O(u^3 + u^2 N)
+    for u distinct points.
     """
-    points, places = np.unique(rewards.points, axis=0, return_inverse=True)
-    places = places.reshape(-1)
-    weights = np.bincount(places, 1 / rewards.factors)
-    average = np.bincount(places, rewards.values / rewards.factors) / weights
-    scatter = float(((rewards.values - average[places]) ** 2 / rewards.factors).sum())
+    points, places = np.unique(told[0], axis=0, return_inverse=True)
+    (_, rewards, factors), places = told, places.reshape(-1)
+    weights = np.bincount(places, 1 / factors)
+    average = np.bincount(places, rewards / factors) / weights
+    scatter = float(((rewards - average[places]) ** 2 / factors).sum())
     root = np.sqrt(weights)
     eigenvalues, basis = np.linalg.eigh(root[:, None] * kernel(points, points) * root)
     eigenvalues, rotated = np.maximum(eigenvalues, 0.0), basis.T @ (root * average)

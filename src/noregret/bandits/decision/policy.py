@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 import numpy as np
 
 from noregret.bandits.belief.arms import Box, as_arms, as_space, checked, names, remaining
+from noregret.bandits.belief.cluster import Blocks
 from noregret.bandits.belief.drift import Discounted, Recent, VaryingGP
 from noregret.bandits.belief.estimators import LeastSquares
 from noregret.bandits.belief.exact import ExactGP
@@ -23,7 +24,7 @@ from noregret.bandits.belief.model_set import RidgeFamily, SharedPosterior
 from noregret.bandits.belief.pulls import check_finite, check_size
 from noregret.bandits.belief.robust import ConjugatePosterior
 from noregret.bandits.belief.sparse import SparseGP
-from noregret.bandits.decision.breakdown import Breakdown, Rewards, breakdown
+from noregret.bandits.decision.breakdown import Breakdown, breakdown
 from noregret.bandits.decision.loops import (
     Algorithm,
     Best,
@@ -34,7 +35,7 @@ from noregret.bandits.decision.loops import (
 )
 from noregret.bandits.decision.rules import RateGain
 from noregret.bandits.decision.saving import Event, State, Told, check_asks, joined, read, write
-from noregret.gp.arrays import fresh, is_tensor, numpy_of
+from noregret.gp.arrays import fresh, numpy_of
 from noregret.gp.kernels import Kernel
 from noregret.gp.posterior import Floats, Ints, Posterior
 from noregret.gp.seeds import child, seed_sequence
@@ -389,37 +390,29 @@ class Policy:
 
     def _claim(self, arm: Any, within: float | None) -> Callable[[], Breakdown] | None:
         """Function that computes `Best.breakdown` from the rewards so far; None if it does not apply."""
-        kernel, assumed, events = kernel_of(self.algorithm), assumptions_of(self.algorithm), len(self._history)
-        held, arms = list(self._held), self.arms
+        kernel, assumed, arms = kernel_of(self.algorithm), assumptions_of(self.algorithm), self.arms
         if (
             kernel is None
             or assumed is None
             or not (assumed.noise and self.belief.rounds)
-            or not (isinstance(arms, np.ndarray) or is_tensor(arms))
+            or isinstance(arms, Box | Blocks)
         ):
             return None
-        return lambda: breakdown(
-            kernel,
-            self._rewards(events, held),
-            assumed.noise,
-            assumed.delta,
-            numpy_of(arms),
-            arm,
-            assumed.noise if within is None else within,
-        )
+        events, held, noise, delta = len(self._history), list(self._held), assumed.noise, assumed.delta
+        size = noise if within is None else within
+        return lambda: breakdown(kernel, self._told(events, held), noise, delta, numpy_of(arms), arm, size)
 
-    def _rewards(self, events: int, held: list[Told]) -> Rewards:
-        """Rewards of the first events and of the round that was held, at the points that the arms were then."""
-        arms, points, all_told = self._first_arms, [], []
+    def _told(self, events: int, held: list[Told]) -> tuple[Floats, Floats, Floats]:
+        """Points, rewards and noise factors of the first events and of the round that was held."""
+        arms, points, all_told = numpy_of(self._first_arms), [], []
         for event in (*self._history[:events], *(Event("learn", told) for told in held)):
             if event.kind == "move":
-                arms = event.content
+                arms = numpy_of(event.content)
             elif isinstance(told := event.content, Told):
-                points.append(numpy_of(arms)[told.arms])
+                points.append(arms[told.arms])
                 all_told.append(told)
-        told = joined(all_told)
-        factors = np.ones(len(told.rewards)) if told.noise is None else told.noise
-        return Rewards(np.concatenate(points), told.rewards, factors)
+        _, rewards, factors = joined(all_told)
+        return np.concatenate(points), rewards, np.ones(len(rewards)) if factors is None else factors
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write algorithm, seed and history to one .npz file. A crash during writing leaves the previous file intact.
