@@ -304,8 +304,6 @@ def test_theorem_1_with_eta_0_is_the_width_of_ay_ucb_at_ridge_1():
     belief = ExactGP(kernel, 1.0).prior(arms)
     belief.update(np.arange(30), noise)
     with_1 = IGPWidth(2.0, 0.3, delta, RealisedGain())(belief)
-    assert AYWidth(2.0, 0.3, delta)(belief) == pytest.approx(
-        2.0 + np.sqrt((with_1 - 2.0) ** 2 - 2 * 0.3**2)
-    )
+    assert AYWidth(2.0, 0.3, delta)(belief) == pytest.approx(2.0 + np.sqrt((with_1 - 2.0) ** 2 - 2 * 0.3**2))
     belief.update([3, 3, 3], [1.0, 1.0, 1.0])  # K_t is singular now: eta = 0 is not covered, AY is
     assert AYWidth(2.0, 0.3, delta)(belief) < IGPWidth(2.0, 0.3, delta, RealisedGain())(belief)
