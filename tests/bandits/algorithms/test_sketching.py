@@ -339,7 +339,7 @@ def test_arms_can_change_and_what_was_learnt_stays(name, tmp_path):
 
 @pytest.mark.parametrize("coins", ["fresh", "kept"])
 def test_a_sketch_stays_one_of_all_rewards_when_the_arms_change_in_every_round(coins):
-    """New random arms in each of 50 rounds: variances within the theorem's factor 3 of the exact ones, f in the band."""
+    """New random arms in each of 50 rounds: variances within a factor 3 of the exact ones, f in the band."""
     rng = np.random.default_rng(1)
     algorithm = bkb(KERNEL, norm=2.0, noise=0.1, oversampling=8.0, coins=coins)
     arms, exact = rng.random((40, 1)), ExactGP(KERNEL, 0.01).prior(rng.random((1, 1)))

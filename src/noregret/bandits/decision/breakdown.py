@@ -43,7 +43,7 @@ class Breakdown:
 
     within: float
     norm: float
-    """B*, the least norm of a function that fits the rewards and violates the claim; infinite with one arm."""
+    """B*, the least norm of a function that fits and violates the claim; infinite with one arm."""
     least: float
     """B0, the least norm of a function that fits the rewards."""
 

@@ -211,7 +211,8 @@ def vouched(belief: Posterior, bounds: tuple[Floats, Floats], about: Any) -> Bes
     i = int(bounds[0].argmax())
     arm = int(about[i]) if about.ndim == 1 else about[i]
     best = Best(arm, float(belief.mean[i]), float(bounds[0][i]), float(bounds[1][i]))
-    others = max([float(part.max()) for part in (bounds[1][:i], bounds[1][i + 1 :]) if len(part)], default=-math.inf)
+    highest = zip(*(each.tolist() for each in largest(bounds[1], 2)), strict=True)
+    others = max((upper for other, upper in highest if other != i), default=-math.inf)
     best.gap = math.inf if best.empty else max(others - best.lower, 0.0)
     return best
 

@@ -391,12 +391,9 @@ class Policy:
     def _claim(self, arm: Any, within: float | None) -> Callable[[], Breakdown] | None:
         """Function that computes `Best.breakdown` from the rewards so far; None if it does not apply."""
         kernel, assumed, arms = kernel_of(self.algorithm), assumptions_of(self.algorithm), self.arms
-        if (
-            kernel is None
-            or assumed is None
-            or not (assumed.noise and self.belief.rounds)
-            or isinstance(arms, Box | Blocks)
-        ):
+        if kernel is None or assumed is None or isinstance(arms, Box | Blocks):
+            return None
+        if not (assumed.noise and self.belief.rounds):
             return None
         events, held, noise, delta = len(self._history), list(self._held), assumed.noise, assumed.delta
         size = noise if within is None else within
