@@ -1,5 +1,8 @@
 """Coverage of the bands: ``python -m benchmarks.coverage`` for every width that claims 1 - delta, in ten minutes.
 
+The breakdown norm is covered if it is at most the norm of f, at every tenth round, for a claim that is just false: its
+share is that of the norm.
+
 A run is covered if f lies within the band at all arms and in all its rounds. The theorems promise that in at least 1 -
 delta of the runs, here 0.9. Every row is 200 runs on functions whose norm is exactly the B of the algorithm,
 with noise that just meets the assumption; the interval is Clopper and Pearson's, 95%. *Needed* is the largest share of
@@ -187,6 +190,7 @@ WIDTHS = {
     "ay_ucb": Width("`ay_ucb`", algorithms.ay_ucb, still),
     "amm_ucb": Width("`amm_ucb`", algorithms.amm_ucb, still),
     "dmm_ucb": Width("`dmm_ucb`", algorithms.dmm_ucb, still),
+    "breakdown": Width("breakdown norm, no B", algorithms.amm_ucb, still),
     "bkb": Width("`bkb`", algorithms.bkb, still, {"coins": "fresh"}),
     "bkb_kept": Width("`bkb`, coins kept", algorithms.bkb, still),
     "bbkb": Width("`bbkb`", algorithms.bbkb, still, {"coins": "fresh"}),
@@ -255,6 +259,7 @@ def needed(width: Width, kernel: str, seed: int) -> float:
     problem = width.world(KERNELS[kernel], np.random.default_rng(instance))
     player, world = map(np.random.default_rng, streams)
     bands = _changing if isinstance(problem, Changing) else _box if isinstance(problem, OnBox) else _still
+    bands = _norms if width is WIDTHS["breakdown"] else bands
     with threadpool_limits(1, user_api="blas"):
         algorithm = width.algorithm(problem)
         return max(_share(*band) for band in bands(algorithm, problem, player, world))
@@ -277,6 +282,19 @@ def _still(algorithm: Algorithm, problem: Problem, player: Rng, world: Rng) -> I
         told += len(pull.arms)
         pull = play.send((pull.arms, problem.rewards(pull.arms, world)))
     yield *algorithm.bounds(pull.belief), problem.means[pull.active if pull.about is None else pull.about]
+
+
+def _norms(algorithm: Algorithm, problem: Any, player: Rng, world: Rng) -> Iterator[tuple[Floats, Floats, Floats]]:
+    """The norm of f and minus it, and the breakdown norm of a false claim, or B0 where the arm is the best one."""
+    policy, norm = Policy(algorithm, problem.arms, rng=player), np.array([problem.norm])
+    for told in range(1, ROUNDS + 1):
+        arms = policy.ask()
+        policy.tell(arms, problem.rewards(arms, world))
+        if told % 10 == 0:
+            arm = policy.best().arm
+            gap = float(problem.means.max() - problem.means[arm])
+            found: Any = policy.best(within=gap * (1 - 1e-9)).breakdown
+            yield -norm, norm, np.array([found.norm if gap else found.least])
 
 
 def _box(algorithm: Algorithm, problem: OnBox, player: Rng, world: Rng) -> Iterator[tuple[Floats, Floats, Floats]]:

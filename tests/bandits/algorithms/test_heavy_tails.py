@@ -15,6 +15,7 @@ from noregret import (
     Nystrom,
     Policy,
     QuadratureFourier,
+    RandomFourier,
     Sequential,
     SparseGP,
     SquaredExponential,
@@ -26,9 +27,11 @@ from noregret import (
 from noregret.algorithms import NAMES, ata_gp_ucb, hvt_ucb, igp_ucb, mom_gp_ucb, tgp_ucb
 from noregret.bandits.algorithms.heavy_tails import ATALevel, ATAWidth, LogEvents, Tail, TGPLevel, TGPWidth
 from noregret.bandits.algorithms.robust_bandits import HvtLevel, HvtWidth, MoMWidth
+from noregret.bandits.algorithms.tighter_widths import AYWidth
 from noregret.bandits.belief.features import quadrature_error
 from noregret.bandits.decision.designs import RandomDesign
 from noregret.bandits.decision.elimination import Elimination
+from noregret.problems import Gaussian
 from noregret.testing import check_schedule
 
 SE = SquaredExponential(0.2)
@@ -299,3 +302,23 @@ def test_a_table_works_with_nystrom_features():
 def test_builders_say_what_they_need(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def test_the_band_on_random_fourier_features_fails_where_that_on_quadrature_holds():
+    """Largest share of the half-width that f needs: it grows with the pulls if the features miss f, and else falls."""
+    kernel, needed = SquaredExponential(0.2), {}
+    for features in (RandomFourier(kernel, 4), QuadratureFourier(kernel, 24)):
+        for pulls in (300, 30_000):
+            shares = []
+            for seed in range(8):
+                rng = np.random.default_rng(seed)
+                problem = problems.rkhs_sum(kernel, payoff=Gaussian(0.1), rng=seed)
+                belief, arms = SparseGP(features, 0.01).prior(problem.arms, rng), rng.integers(100, size=pulls)
+                belief.update(arms, problem.rewards(arms, rng))
+                half_width = AYWidth(problem.norm, 0.1, 0.1)(belief) * belief.std
+                shares.append((np.abs(problem.means - belief.mean) / half_width).max())
+            needed[type(features), pulls] = np.array(shares)
+    assert (needed[RandomFourier, 30_000] > 1).sum() >= 4
+    assert np.median(needed[RandomFourier, 30_000]) > 2 * np.median(needed[RandomFourier, 300])
+    assert (needed[QuadratureFourier, 30_000] < 1).all()
+    assert np.median(needed[QuadratureFourier, 30_000]) < np.median(needed[QuadratureFourier, 300])

@@ -285,3 +285,25 @@ def test_a_band_that_is_too_narrow_is_found_out():
         return algorithms.amm_ucb(kernel, norm=0.0, noise=noise, delta=delta, scale=1 / 3)
 
     assert runs_covered(narrow, SquaredExponential(0.2), runs=10, rounds=100) < 9
+
+
+def test_theorem_1_with_eta_0_is_the_width_of_ay_ucb_at_ridge_1():
+    """Distinct arms: the noise's self-normalised norm is within the bound at all rounds, and the width loses its 1."""
+    kernel, delta, violated = SquaredExponential(0.2), 0.1, 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        arms, noise = rng.random((30, 2)), rng.standard_normal(30)
+        for t in range(1, 31):
+            K = kernel(arms[:t], arms[:t])
+            size = noise[:t] @ np.linalg.solve(np.linalg.inv(K + 1e-9 * np.eye(t)) + np.eye(t), noise[:t])
+            if size > np.linalg.slogdet(np.eye(t) + K)[1] + 2 * np.log(1 / delta):
+                violated += 1
+                break
+    assert violated <= 8  # 4 of 40 are allowed; more than 8 have probability 0.02
+
+    belief = ExactGP(kernel, 1.0).prior(arms)
+    belief.update(np.arange(30), noise)
+    with_1 = IGPWidth(2.0, 0.3, delta, RealisedGain())(belief)
+    assert AYWidth(2.0, 0.3, delta)(belief) == pytest.approx(2.0 + np.sqrt((with_1 - 2.0) ** 2 - 2 * 0.3**2))
+    belief.update([3, 3, 3], [1.0, 1.0, 1.0])  # K_t is singular now: eta = 0 is not covered, AY is
+    assert AYWidth(2.0, 0.3, delta)(belief) < IGPWidth(2.0, 0.3, delta, RealisedGain())(belief)

@@ -337,6 +337,31 @@ def test_arms_can_change_and_what_was_learnt_stays(name, tmp_path):
         again.tell(asked, rewards)
 
 
+@pytest.mark.parametrize("coins", ["fresh", "kept"])
+def test_a_sketch_stays_one_of_all_rewards_when_the_arms_change_in_every_round(coins):
+    """New random arms in each of 50 rounds: variances within a factor 3 of the exact ones, f in the band."""
+    rng = np.random.default_rng(1)
+    algorithm = bkb(KERNEL, norm=2.0, noise=0.1, oversampling=8.0, coins=coins)
+    arms, exact = rng.random((40, 1)), ExactGP(KERNEL, 0.01).prior(rng.random((1, 1)))
+    policy = Policy(algorithm, arms, rng=0)
+    centres, weights = rng.random((20, 1)), rng.standard_normal(20)
+    weights *= 2.0 / math.sqrt(weights @ KERNEL(centres, centres) @ weights)
+    for _ in range(50):
+        arms = rng.random((40, 1))
+        policy.change_arms(arms)
+        (arm,) = policy.ask()
+        reward = KERNEL(arms[[arm]], centres) @ weights + 0.1 * rng.standard_normal(1)
+        policy.tell(arm, reward)
+        exact.learn(arms[[arm]], reward)
+        ratio = (policy.belief.std / exact.predict(arms)[1]) ** 2
+        assert 1 / 3 <= ratio.min() <= ratio.max() <= 3
+        lower, upper = algorithm.bounds(policy.belief)
+        assert (lower <= KERNEL(arms, centres) @ weights).all()
+        assert (KERNEL(arms, centres) @ weights <= upper).all()
+    assert policy.belief.rounds == 50
+    assert policy.belief.rank < 40  # of 50 distinct points
+
+
 def test_new_arms_must_fit():
     policy = Policy(mini_gp_ucb(KERNEL), np.random.default_rng(0).random((5, 2)), rng=0)
     with pytest.raises(ValueError, match="new arms must have 2 columns like the old ones, got 1"):

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from noregret.bandits.algorithms.constants import Checked, Constants, checks_constants, ridge_of
 from noregret.bandits.algorithms.tighter_widths import AYWidth, SubGaussian
@@ -75,6 +75,8 @@ class BKBWidth(Checked):
 @dataclass(frozen=True)
 class PlainBKBWidth(SubGaussian):
     """F + (xi / sqrt(ridge)) sqrt(ln(t) d_eff + ln(1/delta)), of the authors' experiments: a heuristic."""
+
+    constants: ClassVar = "experiment"
 
     def __call__(self, posterior: Posterior) -> float:
         confidence = math.log(max(posterior.rounds, 1)) * posterior.effective_dimension + math.log(1 / self.delta)

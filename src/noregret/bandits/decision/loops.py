@@ -18,6 +18,7 @@ import numpy as np
 
 from noregret.bandits.belief.arms import Box
 from noregret.bandits.belief.pulls import arms_of
+from noregret.bandits.decision.breakdown import Breakdown
 from noregret.bandits.decision.region import CLOUD, Region
 from noregret.bandits.decision.rules import UCB, Band, ChoosesPoints, best_arm, best_of
 from noregret.gp.arrays import largest, numpy_of
@@ -26,8 +27,8 @@ from noregret.gp.posterior import Constant, Floats, Ints, Model, Posterior, Rng,
 Play = Generator["Pull", tuple[Any, Floats], None]
 
 
-class Best(NamedTuple):
-    """Arm with the largest lower confidence bound, its mean and its bounds."""
+class _Arm(NamedTuple):
+    """Fields of `Best`, which it unpacks into."""
 
     arm: Any
     """Index of the arm; on a box its coordinates, (d,)."""
@@ -35,10 +36,31 @@ class Best(NamedTuple):
     lower: float
     upper: float
 
+
+class Best(_Arm):
+    """Arm with the largest lower confidence bound, its mean and its bounds."""
+
+    gap: float | None = None
+    """Upper bound on how much better another arm may be, by the algorithm's band: the largest upper bound of the others
+    minus ``lower``, at least 0. Infinite if the band is empty. None if the bounds have no probability (mean +- 2 std,
+    ``scale`` below 1, ``constants="experiment"``), on a `Box`, and for loops that show a part of the arms."""
+
+    claim: Callable[[], Breakdown] | None = None
+
     @property
     def empty(self) -> bool:
         """True if the lower bound is above the upper one: no function fits, so norm or noise is wrong."""
         return self.lower > self.upper
+
+    @property
+    def breakdown(self) -> Breakdown | None:
+        """Norm that f must have for another arm to be better by more than ``within`` (`Policy.best`), no norm assumed.
+
+        It follows from all rewards at the time of `Policy.best`, and is computed here, in O(u^3 + u^2 N) for u distinct
+        arms. None before the first reward, on a `Box`, and if the R of the noise or an exact history is missing: under
+        heavy tails, where f changes, and for arms on a cluster.
+        """
+        return None if self.claim is None else self.claim()
 
 
 class Pull(NamedTuple):
@@ -188,7 +210,11 @@ def vouched(belief: Posterior, bounds: tuple[Floats, Floats], about: Any) -> Bes
     """Arm with the largest of these lower bounds; the i-th arm of the belief is ``about[i]``."""
     i = int(bounds[0].argmax())
     arm = int(about[i]) if about.ndim == 1 else about[i]
-    return Best(arm, float(belief.mean[i]), float(bounds[0][i]), float(bounds[1][i]))
+    best = Best(arm, float(belief.mean[i]), float(bounds[0][i]), float(bounds[1][i]))
+    highest = zip(*(each.tolist() for each in largest(bounds[1], 2)), strict=True)
+    others = max((upper for other, upper in highest if other != i), default=-math.inf)
+    best.gap = math.inf if best.empty else max(others - best.lower, 0.0)
+    return best
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import math
 import os
 import warnings
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from itertools import islice
@@ -16,9 +16,15 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 import numpy as np
 
 from noregret.bandits.belief.arms import Box, as_arms, as_space, checked, names, remaining
-from noregret.bandits.belief.model_set import SharedPosterior
+from noregret.bandits.belief.cluster import Blocks
+from noregret.bandits.belief.drift import Discounted, Recent, VaryingGP
+from noregret.bandits.belief.estimators import LeastSquares
+from noregret.bandits.belief.exact import ExactGP
+from noregret.bandits.belief.model_set import RidgeFamily, SharedPosterior
 from noregret.bandits.belief.pulls import check_finite, check_size
 from noregret.bandits.belief.robust import ConjugatePosterior
+from noregret.bandits.belief.sparse import SparseGP
+from noregret.bandits.decision.breakdown import Breakdown, breakdown
 from noregret.bandits.decision.loops import (
     Algorithm,
     Best,
@@ -27,8 +33,10 @@ from noregret.bandits.decision.loops import (
     recommended,
     starts_from_belief,
 )
+from noregret.bandits.decision.rules import RateGain
 from noregret.bandits.decision.saving import Event, State, Told, check_asks, joined, read, write
-from noregret.gp.arrays import fresh
+from noregret.gp.arrays import fresh, numpy_of
+from noregret.gp.kernels import Kernel
 from noregret.gp.posterior import Floats, Ints, Posterior
 from noregret.gp.seeds import child, seed_sequence
 
@@ -341,16 +349,67 @@ class Policy:
             self._send_held()
             self._do(Event("move", arms))
 
-    def best(self) -> Best:
+    def best(self, within: float | None = None) -> Best:
         """Return the arm with the largest lower confidence bound: a safe choice, not the luckiest draw.
 
-        Warns, once, if the rewards contradict the norm and the noise that the bounds assume.
+        Its ``gap`` bounds how much better another arm may be, for the algorithm's norm. Its ``breakdown`` says how
+        large the norm must be for another arm to be better by more than ``within``, by default one ``noise`` of the
+        algorithm. Warns, once, if the rewards contradict the norm and the noise that the bounds assume.
         """
+        if within is not None and not 0 <= within < math.inf:
+            raise ValueError(f"within must be finite and at least 0, a difference of two arms, got {within!r}")
         best = recommended(self.algorithm, self._run.pull._replace(belief=self.belief))
+        if isinstance(self.arms, Box) or self._run.pull.best is not None or not has_band(self.algorithm):
+            best.gap = None
+        best.claim = self._claim(best.arm, within)
         if not self._doubted and (message := doubt(self.algorithm, self.belief, best)):
             self._doubted = True
             warnings.warn(message, stacklevel=2)
         return best
+
+    def regret_bound(self) -> float:
+        """Return an upper bound on the regret of all rewards so far, from the present band: a number to watch in a run.
+
+        It is the sum over rewards of (largest upper bound - lower bound of the arm). Where the band holds, the best
+        value is at most the first and that of the arm at least the second. It is usually about half of the sum of
+        2 width_t std_t(x_t), which regret theorems bound, since it uses what was learnt after the pull. With arms that
+        were eliminated or changed, on a `Box`, where f changes, and with bounds that have no probability: ValueError.
+        """
+        pull, model = self._run.pull, getattr(self.algorithm, "model", None)
+        is_about_all = pull.about is None and pull.best is None and not isinstance(self.arms, Box)
+        has_moved = any(event.kind == "move" for event in self._history)
+        if has_moved or not (is_about_all and has_band(self.algorithm)) or isinstance(model, FORGETS):
+            raise ValueError(
+                "regret_bound needs a band with a probability, and the same f on the same finite arms in all rounds, "
+                f"got {self._run.name}{' after change_arms' if has_moved else ''}: use an algorithm such as amm_ucb"
+            )
+        lower, upper = (numpy_of(ends) for ends in self.algorithm.bounds(self.belief))
+        told = [event.content for event in self._history if isinstance(event.content, Told)] + self._held
+        counts = np.bincount(np.concatenate([each.arms for each in told] or [self._asked[:0]]), minlength=len(upper))
+        return math.inf if (lower > upper).any() else float(counts @ (upper.max() - lower))
+
+    def _claim(self, arm: Any, within: float | None) -> Callable[[], Breakdown] | None:
+        """Function that computes `Best.breakdown` from the rewards so far; None if it does not apply."""
+        kernel, assumed, arms = kernel_of(self.algorithm), assumptions_of(self.algorithm), self.arms
+        if kernel is None or assumed is None or isinstance(arms, Box | Blocks):
+            return None
+        if not (assumed.noise and self.belief.rounds):
+            return None
+        events, held, noise, delta = len(self._history), list(self._held), assumed.noise, assumed.delta
+        size = noise if within is None else within
+        return lambda: breakdown(kernel, self._told(events, held), noise, delta, numpy_of(arms), arm, size)
+
+    def _told(self, events: int, held: list[Told]) -> tuple[Floats, Floats, Floats]:
+        """Points, rewards and noise factors of the first events and of the round that was held."""
+        arms, points, all_told = numpy_of(self._first_arms), [], []
+        for event in (*self._history[:events], *(Event("learn", told) for told in held)):
+            if event.kind == "move":
+                arms = numpy_of(event.content)
+            elif isinstance(told := event.content, Told):
+                points.append(arms[told.arms])
+                all_told.append(told)
+        _, rewards, factors = joined(all_told)
+        return np.concatenate(points), rewards, np.ones(len(rewards)) if factors is None else factors
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write algorithm, seed and history to one .npz file. A crash during writing leaves the previous file intact.
@@ -492,13 +551,41 @@ class Assumptions(Protocol):
     delta: float
 
 
+def _parts(description: Any) -> Iterator[Any]:
+    """A description and its parts, recursively, outer ones first."""
+    yield description
+    for part in fields(description) if is_dataclass(description) else ():
+        yield from _parts(getattr(description, part.name))
+
+
 def assumptions_of(description: Any) -> Assumptions | None:
     """First part of an algorithm that has norm, noise and delta; None if there is none, as under heavy tails."""
-    if isinstance(description, Assumptions):
-        return description
-    parts = fields(description) if is_dataclass(description) else ()
-    found = (assumptions_of(getattr(description, part.name)) for part in parts)
-    return next((part for part in found if part is not None), None)
+    return next((part for part in _parts(description) if isinstance(part, Assumptions)), None)
+
+
+FORGETS = Recent, Discounted, VaryingGP
+"""Models of functions that change."""
+
+
+def has_band(algorithm: Any) -> bool:
+    """True if the bounds have a probability, and no constant is one that theorems exclude."""
+    parts = list(_parts(algorithm))
+    return any(hasattr(part, "delta") for part in parts) and not any(
+        getattr(part, "scale", 1.0) < 1
+        or getattr(part, "constants", "theory") == "experiment"
+        or not getattr(part, "corrected", True)
+        or isinstance(part, RateGain)
+        for part in parts
+    )
+
+
+def kernel_of(algorithm: Any) -> Kernel | None:
+    """Kernel of an algorithm whose model takes the rewards as they are, of an f that does not change; else None."""
+    model: Any = getattr(algorithm, "model", None)
+    if isinstance(model, SparseGP) and isinstance(model.estimator, LeastSquares):
+        return getattr(model.features, "kernel", None)
+    is_exact = isinstance(model, RidgeFamily) or (isinstance(model, ExactGP) and model.truncation is None)
+    return model.kernel if is_exact else None
 
 
 def doubt(algorithm: Any, belief: Any, best: Best) -> str | None:
