@@ -297,7 +297,7 @@ def test_every_inequality_of_the_certified_band_holds_for_every_dictionary(kerne
             among = kernel(LINE[list(members)], LINE[list(members)])
             part = part @ np.linalg.pinv(among, rcond=1e-13, hermitian=True) @ part.T
         E = max(8.0 - float(np.trace(part)), 0.0) if part.size else 8.0
-        assert belief.unexplained_sum == pytest.approx(E, abs=1e-5)
+        assert belief.unexplained_sum == pytest.approx(E, abs=1e-4)
         kappa = distortion(E / ridge)
         assert np.linalg.slogdet(A / ridge)[1] <= 2 * belief.information_gain + E / ridge + 1e-6
         noise = rng.standard_normal((8, 50))
@@ -327,7 +327,7 @@ def test_certified_width_by_hand():
     assert CertifiedWidth(2.0, 0.3, 0.1, scale=0.5)(belief) == pytest.approx(bias + 0.5 * noise)
     before = belief.unexplained_sum
     belief.update(30, 0.0, noise=4.0)
-    alone = float(1 - KERNEL(LINE[[30]], LINE[[0, 2]]) @ np.linalg.solve(among, KERNEL(LINE[[0, 2]], LINE[[30]])))
+    alone = 1 - part[:, 4] @ np.linalg.solve(among, part[:, 4])
     assert belief.unexplained_sum - before == pytest.approx(alone / 4)
     everything = on_dictionary(range(40), pulls, np.zeros(5))
     exact = ExactGP(KERNEL, RIDGE).prior(LINE)
