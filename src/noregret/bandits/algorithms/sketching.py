@@ -67,7 +67,7 @@ class CertifiedWidth(SubGaussian):
 
     def excess(self, posterior: Any) -> float:
         """Factor by which the unexplained variance widens the band: large if the dictionary is too small."""
-        return self(posterior) / self._at(posterior, 0.0)
+        return self(posterior) / (self._at(posterior, 0.0) or 1.0)
 
     def _at(self, posterior: Any, unexplained: float) -> float:
         confidence = 2 * posterior.information_gain + unexplained + 2 * math.log(1 / self.delta)
