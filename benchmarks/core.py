@@ -14,7 +14,7 @@ from time import perf_counter
 
 import numpy as np
 
-from noregret import UCB, Constant, ExactGP, Policy, Pull, Sequential, SquaredExponential, algorithms, run
+from noregret import ExactGP, Pull, SquaredExponential, algorithms, run
 from noregret.bandits.decision.loops import Play
 from noregret.gp.posterior import Floats, Ints, Posterior, Rng
 
@@ -26,7 +26,6 @@ def main() -> None:
     driver()
     many_rounds()
     many_arms()
-    arms_out()
     draws()
     memory()
 
@@ -89,30 +88,6 @@ def many_arms(arms: int = 2_000, rounds: int = 1_000) -> None:
     report("bare incremental Cholesky", bare / rounds)
     report("AMM-UCB", ours / rounds, "the bare loop", ours / bare, "at most 1.3")
     report("scikit-learn refitted", sklearn / rounds, "AMM-UCB", sklearn / ours, "at least 50")
-
-
-def arms_out(arms: int = 200_000, counts: tuple[int, ...] = (1, 16, 80)) -> None:
-    """200,000 arms in 4-d: a new arm while others are pending, against a round of asking and telling."""
-    points = np.random.default_rng(0).random((arms, 4))
-    means = np.sin(5 * points[:, 0]) + points[:, 1]
-    loop = Sequential(ExactGP(SquaredExponential(0.3), 0.05), UCB(Constant(2.0)))
-    for pulled in (60, 300):
-        policy = Policy(loop, points, rng=0)
-        first = np.random.default_rng(1).integers(arms, size=pulled)
-        policy.tell(first, means[first])
-
-        def one_round(policy: Policy = policy) -> None:
-            policy.tell(policy.ask(), means[policy.ask()])
-
-        def one_more(policy: Policy = policy) -> None:
-            policy.forget(policy.ask(1))
-
-        plain, out = best(one_round), 0
-        print(f"{arms:,} arms in 4-d, {pulled} pulled (best of 3)")
-        for count in counts:
-            policy.ask(count - out)
-            out, seconds = count, best(one_more)
-            report(f"ask(1) with {count} out", seconds, "a round", seconds / plain, "no bound set")
 
 
 def draws(arms: int = 1_000_000, rows: int = 20) -> None:

@@ -28,8 +28,9 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from benchmarks.markdown import table
-from noregret import Box, Columns, Matern, Policy, SquaredExponential, algorithms, problems
+from noregret import Box, Columns, Matern, Nystrom, Policy, Pull, SparseGP, SquaredExponential, algorithms, problems
 from noregret.bandits.decision.loops import Algorithm
+from noregret.bandits.decision.rules import best_arm
 from noregret.bandits.lab.trace import fraction_interval
 from noregret.bandits.lab.trials import build, children
 from noregret.gp.posterior import Floats, Rng
@@ -58,10 +59,13 @@ class Width:
     """Settings that depend on the problem of the run."""
     runs: int = RUNS
     """Number of runs of a row: fewer for the bands on a box, whose rounds take longer."""
+    change: Callable[[Any, Any], Any] = lambda algorithm, _: algorithm
+    """Another algorithm in its place, given it and the problem."""
 
     def algorithm(self, problem: Any) -> Algorithm:
         """Build the algorithm for a problem."""
-        return build(self.builder, problem, ROUNDS, {"delta": DELTA} | self.settings | self.adapt(problem))
+        built = build(self.builder, problem, ROUNDS, {"delta": DELTA} | self.settings | self.adapt(problem))
+        return self.change(built, problem)
 
 
 @dataclass(frozen=True)
@@ -78,19 +82,18 @@ class Row:
     """The largest such share."""
 
 
-def still(kernel: Stationary, rng: Any) -> Problem:
-    """A function of known norm, with Gaussian noise."""
-    return problems.rkhs(kernel, points=ARMS, payoff=Gaussian(NOISE), rng=rng)
-
-
-def bounded(kernel: Stationary, rng: Any) -> Problem:
-    """The same with noise of plus or minus R."""
-    return problems.rkhs(kernel, points=ARMS, payoff=Spikes(0.0, 1.0, NOISE), rng=rng)
-
-
-def heavy(kernel: Stationary, rng: Any) -> Problem:
-    """A sum of kernels, with Student-t noise of 3 degrees of freedom."""
-    return problems.rkhs_sum(kernel, points=ARMS, payoff=StudentT(3), rng=rng)
+still = partial(problems.rkhs, points=ARMS, payoff=Gaussian(NOISE))
+"""A function of known norm, with Gaussian noise."""
+bounded = partial(problems.rkhs, points=ARMS, payoff=Spikes(0.0, 1.0, NOISE))
+"""The same with noise of plus or minus R."""
+heavy = partial(problems.rkhs_sum, points=ARMS, payoff=StudentT(3))
+"""A sum of kernels, with Student-t noise of 3 degrees of freedom."""
+sliding = partial(problems.motion, distance=2.0, points=15, rounds=ROUNDS, payoff=Gaussian(NOISE))
+"""A function that slides by twice the range of the arms."""
+standing = partial(problems.jump, points=15, rounds=1, payoff=Gaussian(NOISE))
+"""A constant function in the form of a changing problem."""
+walking = partial(problems.walk, rate=0.05, points=15, rounds=ROUNDS, payoff=Gaussian(NOISE))
+"""A function that walks at the rate of 0.05."""
 
 
 def contexts(kernel: Stationary, rng: Any) -> Changing:
@@ -99,19 +102,48 @@ def contexts(kernel: Stationary, rng: Any) -> Changing:
     return problems.contextual(product, points=15, rounds=ROUNDS, payoff=Gaussian(NOISE), rng=rng)
 
 
-def sliding(kernel: Stationary, rng: Any) -> Changing:
-    """A function that slides by twice the range of the arms."""
-    return problems.motion(kernel, distance=2.0, points=15, rounds=ROUNDS, payoff=Gaussian(NOISE), rng=rng)
+@dataclass(frozen=True)
+class Chosen:
+    """Nystrom features of exactly these arms, whatever is pulled."""
+
+    kernel: Any
+    members: Sequence[int]
+
+    def on(self, arms: Any, ridge: float, rng: Rng) -> Any:
+        chosen: Any = Nystrom(self.kernel, 1.0, root="cholesky").on(arms, ridge, rng)
+        chosen._embed(np.array(self.members, np.intp))
+        chosen.redraw = lambda *_: len(chosen.table)
+        return chosen
 
 
-def standing(kernel: Stationary, rng: Any) -> Changing:
-    """A constant function in the form of a changing problem."""
-    return problems.jump(kernel, points=15, rounds=1, payoff=Gaussian(NOISE), rng=rng)
+def on_three_arms(algorithm: Any, problem: Any) -> Any:
+    """The algorithm with a dictionary of the first three arms."""
+    return replace(algorithm, model=SparseGP(Chosen(problem.kernel, range(3)), algorithm.model.ridge))
 
 
-def walking(kernel: Stationary, rng: Any) -> Changing:
-    """A function that walks at the rate of 0.05."""
-    return problems.walk(kernel, rate=0.05, points=15, rounds=ROUNDS, payoff=Gaussian(NOISE), rng=rng)
+@dataclass(frozen=True)
+class Adversary:
+    """Loop of `bkb`; in every fifth round its dictionary becomes the worst of five, given the rewards and f."""
+
+    algorithm: Any
+    problem: Any
+
+    def bounds(self, belief: Any) -> tuple[Floats, Floats]:
+        return self.algorithm.bounds(belief)
+
+    def play(self, arms: Floats, rng: Rng) -> Any:
+        belief, told = self.algorithm.model.prior(arms, rng), np.empty((0, 2))
+        while True:
+            best = best_arm(self.algorithm.rule, belief, rng)
+            pulled, rewards = yield Pull(np.array([best]), belief, np.arange(len(arms)))
+            belief.update(pulled, rewards)
+            told = np.vstack([told, np.column_stack([pulled, rewards])])
+            if len(told) % 5 == 0:
+                drawn = [Chosen(self.problem.kernel, rng.choice(len(arms), 1 + i, replace=False)) for i in range(5)]
+                beliefs = [SparseGP(each, belief.ridge).prior(arms, rng) for each in drawn]
+                for each in beliefs:
+                    each.update(told[:, 0].astype(int), told[:, 1])
+                belief = max(beliefs, key=lambda each: _share(*self.bounds(each), self.problem.means))
 
 
 @dataclass(frozen=True)
@@ -145,7 +177,7 @@ def on_box(kernel: Stationary, rng: Any) -> OnBox:
 
 def faint(kernel: Stationary, rng: Any, part: float = 0.1) -> Problem:
     """The constant problem with an f whose standard deviation over the arms is this part of the noise; 0 for f = 0."""
-    problem = still(kernel, rng)
+    problem = still(kernel, rng=rng)
     factor = part * NOISE / float(problem.means.std())
     norm = max(factor * (problem.norm or 1.0), 1e-9)  # a Problem has no norm of 0
     return Problem(problem.name, problem.arms, factor * problem.means, kernel, problem.payoff, norm)
@@ -153,31 +185,21 @@ def faint(kernel: Stationary, rng: Any, part: float = 0.1) -> Problem:
 
 def longer(kernel: Stationary, rng: Any) -> Problem:
     """The constant problem, for an algorithm with a lengthscale four times too long."""
-    problem = still(kernel, rng)
+    problem = still(kernel, rng=rng)
     stretched = replace(kernel, lengthscale=4 * kernel.lengthscale)
     return Problem(problem.name, problem.arms, problem.means, stretched, problem.payoff, problem.norm)
 
 
-def explained(problem: Problem, share: float = 1.0) -> dict[str, Any]:
-    """N with which the right lengthscale, a quarter of the longest, has the right norm: N 4^(1/2) = B."""
-    return {"norm": share * (problem.norm or 1.0) / 2}
-
-
-def apart(problem: Changing, remembered: int) -> dict[str, Any]:
+def apart(problem: Changing, remembered: int = 40) -> dict[str, Any]:
     """V: largest distance of the functions of the last rounds from the present one."""
     means = problem.means
     gaps = [np.abs(means[t] - means[max(t - remembered, 0) : t]).max() for t in range(1, len(means))]
     return {"variation": float(max(gaps))}
 
 
-def third_of(problem: Problem) -> dict[str, Any]:
-    """Constants that are too small."""
-    return {"norm": (problem.norm or 1.0) / 3, "noise": NOISE / 3}
-
-
-def range_of(problem: Problem) -> dict[str, Any]:
-    """Bounds on the maximum of f that are true and not tight."""
-    return {"bounds": (float(problem.means.max()) - 1.0, float(problem.means.max()) + 1.0)}
+def share_of(problem: Problem, share: float, noise: float = NOISE) -> dict[str, Any]:
+    """A share of the norm. A half is the N of the longest lengthscale for which N 4^(1/2) = B with a quarter of it."""
+    return {"norm": share * (problem.norm or 1.0), "noise": noise}
 
 
 EACH_ROUND = {"delta": DELTA / ROUNDS}
@@ -191,17 +213,26 @@ WIDTHS = {
     "amm_ucb": Width("`amm_ucb`", algorithms.amm_ucb, still),
     "dmm_ucb": Width("`dmm_ucb`", algorithms.dmm_ucb, still),
     "breakdown": Width("breakdown norm, no B", algorithms.amm_ucb, still),
-    "bkb": Width("`bkb`", algorithms.bkb, still, {"coins": "fresh"}),
-    "bkb_kept": Width("`bkb`, coins kept", algorithms.bkb, still),
-    "bbkb": Width("`bbkb`", algorithms.bbkb, still, {"coins": "fresh"}),
-    "ada_bkb": Width("`ada_bkb`, box", algorithms.ada_bkb, on_box, {"coins": "fresh"}, runs=50),
-    "bkb_box": Width("`bkb`, box", algorithms.bkb, on_box, {"coins": "fresh"}, runs=50),
+    "bkb": Width("`bkb`", algorithms.bkb, still),
+    "bkb_paper": Width("`bkb`, width of the paper", algorithms.bkb, still, {"coins": "fresh", "width": "paper"}),
+    "bkb_greedy": Width("`bkb`, greedy", algorithms.bkb, still, {"coins": "greedy"}),
+    "bkb_two": Width("`bkb`, q = 2", algorithms.bkb, still, {"oversampling": 2.0}),
+    "bkb_three": Width("`bkb`, three fixed arms", algorithms.bkb, still, change=on_three_arms),
+    "bkb_adversary": Width("`bkb`, arms chosen by rewards and f", algorithms.bkb, still, change=Adversary),
+    "bbkb": Width("`bbkb`", algorithms.bbkb, still),
+    "ada_bkb": Width("`ada_bkb`, box", algorithms.ada_bkb, on_box, runs=50),
+    "bkb_box": Width("`bkb`, box", algorithms.bkb, on_box, runs=50),
     "igp_ucb_box": Width("`igp_ucb`, box", algorithms.igp_ucb, on_box, runs=50),
     "mini_gp_ucb": Width("`mini_gp_ucb`", algorithms.mini_gp_ucb, still),
-    "mini_bkb": Width("`mini_bkb`", algorithms.mini_bkb, still, {"coins": "fresh"}),
+    "mini_bkb": Width("`mini_bkb`", algorithms.mini_bkb, still),
     "reds": Width("`reds`", algorithms.reds, still, {"first_epoch": 10}),
     "bpe": Width("`bpe`", algorithms.bpe, still, {"first_epoch": 10}),
-    "gp_threds": Width("`gp_threds`", algorithms.gp_threds, still, adapt=range_of),
+    "gp_threds": Width(
+        "`gp_threds`",
+        algorithms.gp_threds,
+        still,
+        adapt=lambda problem: {"bounds": (problem.means.max() - 1.0, problem.means.max() + 1.0)},
+    ),
     "tgp_ucb": Width("`tgp_ucb`, Student-t", algorithms.tgp_ucb, heavy),
     "ata_nystrom": Width("`ata_gp_ucb`, Nyström, Student-t (not proved)", algorithms.ata_gp_ucb, heavy),
     "ata_qff": Width(
@@ -212,29 +243,21 @@ WIDTHS = {
     "catoni_reds": Width("`catoni_reds`, Student-t", algorithms.catoni_reds, heavy, {"first_epoch": 10}),
     "catoni_bpe": Width("`catoni_bpe`, Student-t", algorithms.catoni_bpe, heavy, {"first_epoch": 10}),
     "rcgp_ucb": Width("`rcgp_ucb`, nothing corrupted (cited)", algorithms.rcgp_ucb, still),
-    "lb_gp_ucb": Width("`lb_gp_ucb`, l four times too long", algorithms.lb_gp_ucb, longer, adapt=explained),
+    "lb_gp_ucb": Width(
+        "`lb_gp_ucb`, l four times too long", algorithms.lb_gp_ucb, longer, adapt=partial(share_of, share=0.5)
+    ),
     "lb_norms": Width(
         "`lb_gp_ucb(norms=True)`, B half as well",
         algorithms.lb_gp_ucb,
         longer,
         {"norms": True},
-        adapt=partial(explained, share=0.5),
+        adapt=partial(share_of, share=0.25),
     ),
     "cgp_ucb": Width("`cgp_ucb`, contexts", algorithms.cgp_ucb, contexts),
-    "sw_gp_ucb": Width(
-        "`sw_gp_ucb`, V known",
-        algorithms.sw_gp_ucb,
-        sliding,
-        EACH_ROUND | {"window": 40},
-        adapt=partial(apart, remembered=40),
-    ),
-    "r_gp_ucb": Width(
-        "`r_gp_ucb`, V known",
-        algorithms.r_gp_ucb,
-        sliding,
-        EACH_ROUND | {"period": 40},
-        adapt=partial(apart, remembered=40),
-    ),
+    **{
+        name: Width(f"`{name}`, V known", getattr(algorithms, name), sliding, EACH_ROUND | {memory: 40}, adapt=apart)
+        for name, memory in (("sw_gp_ucb", "window"), ("r_gp_ucb", "period"))
+    },
     "wgp_ucb": Width("`wgp_ucb`, f constant in time", algorithms.wgp_ucb, standing, EACH_ROUND | {"discount": 0.95}),
     "tv_gp_ucb": Width("`tv_gp_ucb`, its own walk", algorithms.tv_gp_ucb, walking, {"rate": 0.05}),
     **{
@@ -242,12 +265,17 @@ WIDTHS = {
         for name, settings in {
             "ay_ucb": {},
             "dmm_ucb": {},
-            "bkb": {"coins": "fresh"},
+            "bkb": {},
             "reds": {"first_epoch": 10},
         }.items()
         for title, part, words in (("null", 0.0, "f = 0, B = 0"), ("faint", 0.1, "f a tenth of the noise"))
     },
-    "ay_third": Width("`ay_ucb`, given a third of B and R", algorithms.ay_ucb, still, adapt=third_of),
+    "ay_third": Width(
+        "`ay_ucb`, given a third of B and R",
+        algorithms.ay_ucb,
+        still,
+        adapt=partial(share_of, share=1 / 3, noise=NOISE / 3),
+    ),
     "sw_alone": Width("`sw_gp_ucb`, V unknown", algorithms.sw_gp_ucb, sliding, EACH_ROUND | {"window": 40}),
 }
 CONTROLS = ("ay_third", "sw_alone")
@@ -256,7 +284,7 @@ CONTROLS = ("ay_third", "sw_alone")
 def needed(width: Width, kernel: str, seed: int) -> float:
     """The largest share of the half-width that a run needed; covered if at most 1."""
     instance, *streams = children(np.random.SeedSequence(seed), 3)
-    problem = width.world(KERNELS[kernel], np.random.default_rng(instance))
+    problem = width.world(KERNELS[kernel], rng=np.random.default_rng(instance))
     player, world = map(np.random.default_rng, streams)
     bands = _changing if isinstance(problem, Changing) else _box if isinstance(problem, OnBox) else _still
     bands = _norms if width is WIDTHS["breakdown"] else bands

@@ -49,17 +49,17 @@ def main() -> None:
 
 def exact(count: int, device: str, rounds: int = 100) -> None:
     """Rounds 81 to 100 of IGP-UCB on uniform arms in 4-d, the median; on a CPU against NumPy arms."""
-    milliseconds, _ = played(tensor(count, device), rounds)
+    milliseconds, _ = played(uniform(count, device), rounds)
     print(f"exact, {count:,} arms in 4-d: {milliseconds:.3f} ms a round ({TARGETS.get(count, 'no target')})", end="")
     if device == "cpu":
-        plain, _ = played(tensor(count, device).numpy(), rounds)
+        plain, _ = played(uniform(count, device).numpy(), rounds)
         print(f", {milliseconds / plain:.2f} x NumPy arms", end="")
     print(flush=True)
 
 
 def same_arms(device: str, count: int = 100_000, rounds: int = 100) -> None:
     """Compare the chosen arms with those that NumPy chooses."""
-    arms = tensor(count, device)
+    arms = uniform(count, device)
     _, there = played(arms, rounds)
     _, here = played(numpy_of(arms), rounds)
     print(f"the same arms as NumPy, {count:,} arms: {sum(map(int.__eq__, there, here))} of {rounds}", flush=True)
@@ -87,7 +87,7 @@ def played(arms: Any, rounds: int, truth: Any = None) -> tuple[float, list[int]]
 
 def sparse(count: int, device: str, features: int = 512) -> None:
     """One scoring of all arms, mean and std afresh from the features, against the one product that it must make."""
-    belief = SparseGP(RandomFourier(KERNEL, features // 2), NOISE**2).prior(tensor(count, device))
+    belief = SparseGP(RandomFourier(KERNEL, features // 2), NOISE**2).prior(uniform(count, device))
     rng = np.random.default_rng(1)
     seconds = []
     for _ in range(4):
@@ -109,8 +109,8 @@ def blocks(count: int, device: str, rounds: int = 60) -> None:
     from dask.array import concatenate, from_delayed
 
     size = count // 2
-    parts = [dask.delayed(uniform)(size, seed, device) for seed in range(2)]
-    truth = np.concatenate([uniform(size, seed, "cpu").numpy() for seed in range(2)])
+    parts = [dask.delayed(uniform)(size, device, seed) for seed in range(2)]
+    truth = np.concatenate([uniform(size, "cpu", seed).numpy() for seed in range(2)])
     with workers(2):
         arms = concatenate([from_delayed(part, (size, 4), float) for part in parts])
         milliseconds, there = played(arms, rounds, truth)
@@ -120,7 +120,7 @@ def blocks(count: int, device: str, rounds: int = 60) -> None:
     print(flush=True)
 
 
-def uniform(count: int, seed: int, device: str) -> torch.Tensor:
+def uniform(count: int, device: str, seed: int = 0) -> torch.Tensor:
     """Uniform arms in 4-d, the same on every device."""
     return torch.from_numpy(np.random.default_rng(seed).random((count, 4))).to(device)
 
@@ -142,11 +142,6 @@ def workers(count: int) -> Iterator[Any]:
         Client(started),
     ):
         yield started
-
-
-def tensor(count: int, device: str) -> torch.Tensor:
-    """Uniform arms in 4-d."""
-    return torch.rand(count, 4, dtype=torch.float64, generator=torch.Generator(device).manual_seed(0), device=device)
 
 
 if __name__ == "__main__":

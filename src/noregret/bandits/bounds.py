@@ -36,6 +36,7 @@ from noregret.bandits.algorithms import (
     sketching,
     tighter_widths,
 )
+from noregret.bandits.algorithms.constants import check_constant
 from noregret.bandits.belief.arms import as_arms
 from noregret.bandits.belief.exact import ExactGP
 from noregret.bandits.decision.loops import Batched, Repeated
@@ -170,18 +171,44 @@ def ata_gp_ucb(kernel: Any, rounds: int, *, arms: Any, epsilon: float = 0.1, **c
 
     The proof of the theorem has a gap, so ``is_proved`` is False.
     """
-    further = {"horizon": rounds, "epsilon": epsilon}
-    return replace(_by_optimism(heavy_tails.ata_gp_ucb, kernel, rounds, arms, constants, **further), is_proved=False)
+    check_constant("epsilon", epsilon)
+    sketch, further = (sketching.accuracy(epsilon), 0.0), {"horizon": rounds, "epsilon": epsilon}
+    found = _by_optimism(heavy_tails.ata_gp_ucb, kernel, rounds, arms, constants, sketch, **further)
+    return replace(found, is_proved=False)
 
 
-def bkb(kernel: Any, rounds: int, *, arms: Any, epsilon: float = 0.5, **constants: Any) -> Bound:
-    """Thm 2 of the BKB paper, for ``coins="fresh"``: variances are right up to a = (1 + epsilon) / (1 - epsilon)."""
-    return _by_optimism(sketching.bkb, kernel, rounds, arms, constants, horizon=rounds, epsilon=epsilon)
+def bkb(
+    kernel: Any,
+    rounds: int,
+    *,
+    arms: Any,
+    epsilon: float = 0.5,
+    width: sketching.Widths = "certified",
+    **constants: Any,
+) -> Bound:
+    """Regret with ``coins="greedy"``, for which E <= epsilon^2 ridge (docs/guarantees_details.md).
+
+    Variances are then right up to kappa = `distortion` of epsilon^2. With ``width="paper"`` it is Thm 2 of the BKB
+    paper, for ``coins="fresh"``: variances are right up to a = (1 + epsilon) / (1 - epsilon).
+    """
+    return _by_sketch(sketching.bkb, kernel, rounds, arms, epsilon, width, constants)
 
 
-def bbkb(kernel: Any, rounds: int, *, arms: Any, epsilon: float = 0.5, **constants: Any) -> Bound:
-    """Calandriello et al. (2020), for ``coins="fresh"`` and the width in use."""
-    return _by_optimism(sketching.bbkb, kernel, rounds, arms, constants, horizon=rounds, epsilon=epsilon)
+def bbkb(
+    kernel: Any,
+    rounds: int,
+    *,
+    arms: Any,
+    epsilon: float = 0.5,
+    width: sketching.Widths = "certified",
+    **constants: Any,
+) -> Bound:
+    """`bkb` with batches; with ``width="paper"`` the bound of Calandriello et al. (2020) for the width in use.
+
+    Variances are right up to the same factor within a batch: the posterior covariance of the batch's start, with the
+    part that the features leave out, is conditioned on its arms, and A <= kappa A~ implies A + W <= kappa (A~ + W).
+    """
+    return _by_sketch(sketching.bbkb, kernel, rounds, arms, epsilon, width, constants)
 
 
 def mini_gp_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
@@ -301,7 +328,8 @@ class _Worst:
     given: Any
     rounds: int
     ridge: float
-    epsilon: float | None = None
+    sketch: tuple[float, float] = (1.0, 0.0)
+    """Factor up to which the variances of a sketch are right, and the largest E / ridge."""
     growth: float = 1.0
     """Factor by which a std may be out of date."""
 
@@ -323,11 +351,6 @@ class _Worst:
         """k: the largest prior variance of an arm."""
         return float(self.kernel.diag(self.arms).max())
 
-    @property
-    def accuracy(self) -> float:
-        """Factor by which variances of the sketch may be too large."""
-        return 1.0 if self.epsilon is None else sketching.accuracy(self.epsilon)
-
     def sum_of_squares(self, rounds: int | None = None, gain: float | None = None) -> float:
         """Bound on the sum of s^2 over the pulls."""
         gain = self.gain if gain is None else gain
@@ -335,19 +358,20 @@ class _Worst:
         return min(total, self.largest * (rounds or self.rounds))
 
     def sum_of_stds(self) -> float:
-        return math.sqrt(self.rounds * self.sum_of_squares() * self.accuracy)
+        return math.sqrt(self.rounds * self.sum_of_squares() * self.sketch[0])
 
     def belief(self, rounds: int | None = None) -> Any:
         """Belief with the largest gain, as a width sees it."""
-        excess = self.accuracy * self.growth**2
+        accuracy, unexplained = self.sketch
         return SimpleNamespace(
             rounds=rounds or self.rounds,
             ridge=self.ridge,
             arms=self.arms,
             rank=len(self.arms),
             information_gain=self.gain,
-            claimed_gain=excess * self.gain,  # ln(1 + c x) <= c ln(1 + x) for c >= 1
-            effective_dimension=self.accuracy * self.sum_of_squares() / self.ridge,
+            claimed_gain=accuracy * self.growth**2 * self.gain,  # ln(1 + c x) <= c ln(1 + x) for c >= 1
+            effective_dimension=accuracy * self.sum_of_squares() / self.ridge,
+            unexplained_sum=unexplained * self.ridge,
         )
 
     def bound(self, regret: float, width: float, norm: float) -> Bound:
@@ -375,15 +399,34 @@ def _built(builder: Callable[..., Any], kernel: Any, rounds: int, constants: Map
     return built
 
 
+def _by_sketch(
+    builder: Callable[..., Any], kernel: Any, rounds: int, arms: Any, epsilon: float, width: str, constants: Any
+) -> Bound:
+    """`_by_optimism` for the coins that have a bound with this width."""
+    check_constant("epsilon", epsilon)
+    coins = "fresh" if width == "paper" else "greedy"
+    if constants.get("coins", coins) != coins:
+        raise ValueError(f"there is no bound for coins={constants['coins']!r} with width={width!r}: leave coins out")
+    sketch = (sketching.accuracy(epsilon), 0.0) if width == "paper" else (sketching.distortion(epsilon**2), epsilon**2)
+    further = {"horizon": rounds, "epsilon": epsilon, "width": width}
+    return _by_optimism(builder, kernel, rounds, arms, {**constants, "coins": coins}, sketch, **further)
+
+
 def _by_optimism(
-    builder: Callable[..., Any], kernel: Any, rounds: int, arms: Any, constants: Mapping[str, Any], **further: Any
+    builder: Callable[..., Any],
+    kernel: Any,
+    rounds: int,
+    arms: Any,
+    constants: Mapping[str, Any],
+    sketch: tuple[float, float] = (1.0, 0.0),
+    **further: Any,
 ) -> Bound:
     """2 beta_T times the sum of the stds that arms were chosen by."""
     algorithm = _built(builder, kernel, rounds, constants, **further)
-    model, width, epsilon = algorithm.model, algorithm.rule.width, further.get("epsilon")
+    model, width = algorithm.model, algorithm.rule.width
     kernel = model.features.kernel if hasattr(model, "features") else model.kernel
     growth = math.sqrt(algorithm.growth or 1.0) if isinstance(algorithm, Batched) else 1.0
-    worst = _Worst(as_kernel(kernel), arms, rounds, model.ridge, epsilon, growth)
+    worst = _Worst(as_kernel(kernel), arms, rounds, model.ridge, sketch, growth)
     stale = algorithm.growth if isinstance(algorithm, Repeated) else 1.0
     beta = width(worst.belief())
     return worst.bound(2 * beta * stale * worst.sum_of_stds(), beta, constants.get("norm", 1.0))

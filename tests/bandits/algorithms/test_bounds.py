@@ -57,6 +57,27 @@ def test_gp_ts_by_hand():
     assert found.regret == pytest.approx(regret)
 
 
+@pytest.mark.parametrize(("name", "growth"), [("bkb", 1.0), ("bbkb", 2.0)])
+def test_bkb_by_hand(name, growth):
+    """A greedy dictionary with E / ridge of 1/4 at most; with the paper's width fresh coins, and a = 3."""
+    bound, constants = bounds.NAMES[name], {"arms": [[0.5]], "norm": 2.0, "noise": 0.3, "delta": 0.05, "ridge": 0.09}
+    gain, rounds = 0.5 * math.log(1 + 10**6 / 0.09), 10**6
+    total = math.sqrt(rounds * 2 * gain / math.log(1 + 1 / 0.09))
+    kappa = float(np.linalg.eigvalsh([[1.0, 0.5], [0.5, 1.25]])[-1])
+    width = math.sqrt(growth) * (math.sqrt(kappa) * 2.0 + math.sqrt(2 * gain + 0.25 + 2 * math.log(20)))
+    found = bound(KERNEL, rounds, **constants)
+    assert found.width == pytest.approx(width)
+    assert found.regret == pytest.approx(2 * width * math.sqrt(kappa) * total)
+    paper = bound(KERNEL, rounds, width="paper", **constants)
+    start = (1 + math.sqrt(2)) * 2.0 + math.sqrt(3 * 3 * growth * 2 * gain + 2 * math.log(40))
+    assert paper.width == pytest.approx(math.sqrt(growth) * start)
+    assert paper.regret == pytest.approx(2 * paper.width * math.sqrt(3) * total)
+    with pytest.raises(ValueError, match="there is no bound for coins='kept' with width='certified': leave coins out"):
+        bound(KERNEL, rounds, coins="kept", **constants)
+    with pytest.raises(ValueError, match=r"epsilon must be in \(0, 1\), got 1"):
+        bound(KERNEL, rounds, epsilon=1, **constants)
+
+
 @pytest.mark.parametrize("name", bounds.NAMES)
 def test_no_bound_is_above_the_trivial_one_and_each_is_below_it_in_the_end(name):
     few, many = (bounds.NAMES[name](KERNEL, rounds, arms=ARMS[::6], norm=1.5) for rounds in (10, 10**11))
@@ -71,7 +92,7 @@ def test_larger_kernels_have_larger_functions():
     assert bounds.ay_ucb(4.0 * KERNEL, 1, arms=ARMS, norm=1.0).regret == pytest.approx(4.0)
 
 
-@pytest.mark.parametrize("name", ["igp-ucb", "ay-ucb", "bpe", "mini-gp-ucb"])
+@pytest.mark.parametrize("name", ["igp-ucb", "ay-ucb", "bpe", "mini-gp-ucb", "bkb", "bbkb"])
 def test_runs_keep_the_bound(name):
     kernel, norm, rounds = Matern(2.5, 0.3), 1.0, 300
     weights = np.random.default_rng(0).uniform(-1, 1, len(ARMS))
@@ -79,8 +100,9 @@ def test_runs_keep_the_bound(name):
     means = matrix @ weights / math.sqrt(weights @ matrix @ weights)
     problem = problems.Problem("drawn", ARMS, means, kernel, problems.Gaussian(0.1), norm)
     builder = algorithms.NAMES[name]
-    horizon = {"horizon": rounds} if name in ("igp-ucb", "bpe") else {}
-    trace = run(builder(kernel, norm=norm, noise=0.1, **horizon), problem, rounds, rng=0)
+    further = {"horizon": rounds} if name in ("igp-ucb", "bpe") else {}
+    further |= {"coins": "greedy"} if name in ("bkb", "bbkb") else {}
+    trace = run(builder(kernel, norm=norm, noise=0.1, **further), problem, rounds, rng=0)
     assert trace.cumulative_regret[-1] <= bounds.NAMES[name](kernel, rounds, arms=ARMS, norm=norm, noise=0.1).regret
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from itertools import islice
+import re
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +17,7 @@ from noregret import (
     Constant,
     ExactGP,
     Linear,
+    Matern,
     Nystrom,
     Policy,
     SparseGP,
@@ -26,16 +29,20 @@ from noregret import (
 from noregret.bandits.algorithms.sketching import (
     BBKBWidth,
     BKBWidth,
+    CertifiedWidth,
     PlainBKBWidth,
     accuracy,
+    ada_bkb,
     bbkb,
     bkb,
+    distortion,
     mini_bkb,
     mini_gp_ucb,
     oversampling_for,
 )
 from noregret.bandits.algorithms.tighter_widths import AYWidth
-from noregret.bandits.decision.loops import Batched, Repeated, afresh, lazily
+from noregret.bandits.decision.loops import Batched, Repeated, _Ahead, afresh, lazily
+from noregret.bandits.decision.policy import _noises
 
 KERNEL = SquaredExponential(0.2)
 RIDGE = 0.01
@@ -73,7 +80,7 @@ def test_lazy_refresh_picks_what_dense_conditioning_picks(model, pulls):
         picks.append(int(np.argmax(belief.mean + width * np.sqrt(np.maximum(covariance.diagonal(), 0)))))
         column = covariance[picks[-1]]
         covariance = covariance - np.outer(column, column) / (column[picks[-1]] + RIDGE)
-    assert list(islice(lazily(UCB(Constant(width)), belief), 30)) == picks
+    assert list(itertools.islice(lazily(UCB(Constant(width)), belief), 30)) == picks
 
 
 @pytest.mark.parametrize("listed", [1000, 3])
@@ -81,8 +88,8 @@ def test_lazy_refresh_picks_what_dense_conditioning_picks(model, pulls):
 def test_lazy_and_full_refresh_agree(pulls, listed, monkeypatch):
     monkeypatch.setattr("noregret.bandits.decision.loops.LISTED", listed)
     belief, width = learnt(ExactGP(KERNEL, RIDGE), world(0), pulls), AYWidth(1.0, 0.1, 0.1)
-    lazy = list(islice(lazily(UCB(width), belief), 30))
-    assert lazy == list(islice(afresh(UCB(Constant(width(belief))), belief, np.random.default_rng(0)), 30))
+    lazy = list(itertools.islice(lazily(UCB(width), belief), 30))
+    assert lazy == list(itertools.islice(afresh(UCB(Constant(width(belief))), belief, np.random.default_rng(0)), 30))
 
 
 def test_a_batch_looks_at_few_arms():
@@ -91,7 +98,7 @@ def test_a_batch_looks_at_few_arms():
     belief = learnt(SparseGP(Nystrom(KERNEL, math.inf, root="cholesky"), RIDGE), problem, 60)
     covariance = belief.covariance
     belief.covariance = lambda first, second: (looked.update([*first, *second]), covariance(first, second))[1]
-    picks = list(islice(lazily(UCB(Constant(50.0)), belief), 6))
+    picks = list(itertools.islice(lazily(UCB(Constant(50.0)), belief), 6))
     assert set(picks[:-1]) <= looked
     assert len(looked) < 200
 
@@ -170,7 +177,7 @@ def test_arms_that_are_out_count_as_if_they_had_returned_their_mean(model, pulls
     if isinstance(model, SparseGP):  # as with every arm in the dictionary, which a prior does not have yet
         told = learnt(ExactGP(KERNEL, RIDGE), world(0), pulls)
         told.update(out)
-    picks, expected = list(islice(lazily(width, belief, out), 10)), []
+    picks, expected = list(itertools.islice(lazily(width, belief, out), 10)), []
     for _ in range(10):
         expected.append(int(np.argmax(width(told, None))))
         told.update(expected[-1])
@@ -258,10 +265,189 @@ def test_theorems_oversampling_and_ridge():
         bkb(KERNEL, epsilon=1.0, horizon=10)
 
 
+LINE = np.linspace(0, 1, 40)[:, None]
+
+
+def on_dictionary(members, pulls, rewards, kernel=KERNEL, ridge=RIDGE):
+    """Posterior on Nystrom features of exactly these arms, whatever is pulled."""
+    belief = SparseGP(Nystrom(kernel, 1.0, root="cholesky"), ridge).prior(LINE, np.random.default_rng(0))
+    belief._map._embed(np.array(members, np.intp))
+    belief._map.redraw = lambda *_: len(belief._map.table)
+    belief._rebuild()
+    belief.update(pulls, rewards)
+    return belief
+
+
+@pytest.mark.parametrize("ridge", [0.01, 1.0])
+@pytest.mark.parametrize("kernel", [KERNEL, Matern(0.5, 0.3)], ids=["SE", "Matern"])
+def test_every_inequality_of_the_certified_band_holds_for_every_dictionary(kernel, ridge):
+    """Unexplained variance, log-determinant, noise, bias of the worst f of norm 1, and variances: by direct solves.
+
+    The mean is linear in the rewards; its weights are the means for unit vectors of rewards.
+    """
+    rng, tightest = np.random.default_rng(0), 0.0
+    dictionaries = ([], [7], [0, 1, 2], [3, 3, 39], [5, 15, 25, 35], range(0, 40, 3), range(40))
+    for members, distinct in itertools.product(dictionaries, (1, 3, 8)):
+        pulls = rng.choice(rng.integers(40, size=distinct), 8)
+        beliefs = [on_dictionary(members, pulls, row, kernel, ridge) for row in np.eye(8)]
+        belief, weights = beliefs[0], np.array([each.mean for each in beliefs]).T
+        columns, K = kernel(LINE, LINE[pulls]), kernel(LINE[pulls], LINE[pulls])
+        A, part = K + ridge * np.eye(8), kernel(LINE[pulls], LINE[list(members)])
+        if part.size:
+            among = kernel(LINE[list(members)], LINE[list(members)])
+            part = part @ np.linalg.pinv(among, rcond=1e-13, hermitian=True) @ part.T
+        E = max(8.0 - float(np.trace(part)), 0.0) if part.size else 8.0
+        assert belief.unexplained_sum == pytest.approx(E, abs=1e-4)
+        kappa = distortion(E / ridge)
+        assert np.linalg.slogdet(A / ridge)[1] <= 2 * belief.information_gain + E / ridge + 1e-6
+        noise = rng.standard_normal((8, 50))
+        size = np.sqrt((noise * np.linalg.solve(A, K @ noise)).sum(axis=0) / ridge)
+        assert (np.abs(weights @ noise) <= np.outer(belief.std, size) + 1e-6).all()
+        bias = np.sqrt(np.maximum(1 - 2 * (weights * columns).sum(axis=1) + ((weights @ K) * weights).sum(axis=1), 0))
+        assert (bias <= math.sqrt(kappa) * belief.std + 1e-6).all()
+        ratio = belief.std**2 / (1 - (columns.T * np.linalg.solve(A, columns.T)).sum(axis=0))
+        assert 1 / kappa - 1e-6 <= ratio.min() <= ratio.max() <= kappa + 1e-6
+        tightest = max(tightest, float((bias / belief.std).max() / math.sqrt(kappa)))
+    assert tightest > 0.9
+
+
+def test_certified_width_by_hand():
+    pulls = np.array([0, 1, 2, 2, 30])
+    belief = on_dictionary([0, 2], pulls, np.zeros(5))
+    among, part = KERNEL(LINE[[0, 2]], LINE[[0, 2]]), KERNEL(LINE[[0, 2]], LINE[pulls])
+    sketch = part.T @ np.linalg.solve(among, part)
+    s2 = float(5 - np.trace(sketch)) / RIDGE
+    bias = 2.0 * (math.sqrt(s2) / 2 + math.sqrt(1 + s2 / 4))
+    log = np.linalg.slogdet(np.eye(5) + sketch / RIDGE)[1]
+    noise = 0.3 / math.sqrt(RIDGE) * math.sqrt(log + s2 + 2 * math.log(10))
+    width = CertifiedWidth(2.0, 0.3, 0.1)
+    assert width(belief) == pytest.approx(bias + noise)
+    complete = 2.0 + 0.3 / math.sqrt(RIDGE) * math.sqrt(log + 2 * math.log(10))
+    assert width.excess(belief) == pytest.approx((bias + noise) / complete)
+    assert CertifiedWidth(2.0, 0.3, 0.1, scale=0.5)(belief) == pytest.approx(bias + 0.5 * noise)
+    before = belief.unexplained_sum
+    belief.update(30, 0.0, noise=4.0)
+    alone = 1 - part[:, 4] @ np.linalg.solve(among, part[:, 4])
+    assert belief.unexplained_sum - before == pytest.approx(alone / 4)
+    everything = on_dictionary(range(40), pulls, np.zeros(5))
+    exact = ExactGP(KERNEL, RIDGE).prior(LINE)
+    exact.update(pulls, np.zeros(5))
+    assert width(everything) == pytest.approx(AYWidth(2.0, 0.3, 0.1)(exact), rel=1e-5)
+
+
+@pytest.mark.parametrize("builder", [bkb, bbkb, mini_bkb, ada_bkb])
+def test_the_certified_width_is_the_default_and_has_all_of_delta(builder):
+    """At the theorem's q it is narrower than the paper's, which `width` and the words of other builders do not give."""
+    belief = learnt(builder(KERNEL, horizon=1000).model, world(4, 60), 25)
+    certified, paper = (builder(KERNEL, horizon=1000, **given).rule.width for given in ({}, {"width": "paper"}))
+    batch = math.sqrt(2.0) if builder is bbkb else 1.0
+    assert certified(belief) == pytest.approx(batch * CertifiedWidth(1.0, 0.1, 0.1)(belief))
+    assert certified(belief) < 0.62 * paper(belief)
+    with pytest.raises(ValueError, match="width must be 'certified' or 'paper', got 'tight'"):
+        builder(KERNEL, horizon=1000, width="tight")
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, Matern(2.5, 0.5)], ids=["SE", "Matern"])
+def test_a_greedy_dictionary_holds_what_is_left_below_its_limit(kernel):
+    """Always E <= epsilon^2 ridge; the next arm is that of the largest pulls times unexplained variance; no coins."""
+    belief = bkb(kernel, ridge=RIDGE, coins="greedy", epsilon=0.5).model.prior(LINE, np.random.default_rng(0))
+    rng, counts, members = np.random.default_rng(1), np.zeros(40), []
+    for size in [1] * 30 + [3, 500, 1]:
+        pulls = rng.integers(40, size=size)
+        counts += np.bincount(pulls, minlength=40)
+        belief.update(pulls, rng.standard_normal(size))
+        while True:
+            among = kernel(LINE[members], LINE[members])
+            part = kernel(LINE[members], LINE)
+            left = kernel.diag(LINE) - ((part * np.linalg.solve(among, part)).sum(axis=0) if members else 0.0)
+            if counts @ left <= 0.25 * RIDGE:
+                break
+            members.append(int(np.argmax(counts * left)))
+        assert belief._map.members.tolist() == members
+        assert belief.unexplained_sum == pytest.approx(counts @ left, abs=1e-6)
+    assert belief.rank == len(members) < (counts > 0).sum()
+    assert belief.generator.bit_generator.state == np.random.default_rng(0).bit_generator.state
+
+
+def test_a_greedy_dictionary_is_as_it_was_when_an_arm_cannot_enter(monkeypatch):
+    belief = bkb(KERNEL, ridge=RIDGE, coins="greedy").model.prior(LINE, np.random.default_rng(0))
+    belief.update([0, 20], [1.0, 2.0])
+    before, append, calls = belief.predict(LINE), belief._map._append, []
+
+    def fails(arm):
+        calls.append(arm)
+        if len(calls) == 2:
+            raise MemoryError
+        return append(arm)
+
+    monkeypatch.setattr(belief._map, "_append", fails)
+    with pytest.raises(MemoryError):
+        belief.update([10, 39], [1.0, 2.0])
+    monkeypatch.undo()
+    np.testing.assert_array_equal(belief.predict(LINE), before)
+    belief.update([10, 39], [1.0, 2.0])
+    again = bkb(KERNEL, ridge=RIDGE, coins="greedy").model.prior(LINE, np.random.default_rng(0))
+    again.update([0, 20], [1.0, 2.0])
+    again.update([10, 39], [1.0, 2.0])
+    np.testing.assert_allclose(belief.mean, again.mean, rtol=1e-10)
+
+
+def test_greedy_needs_a_cholesky_root():
+    with pytest.raises(ValueError, match="coins='greedy' needs root='cholesky' and variance='full', got 'symmetric'"):
+        Nystrom(KERNEL, 4.0, coins="greedy")
+    assert bkb(KERNEL, coins="greedy", epsilon=0.1).model.features.oversampling == pytest.approx(100.0)
+
+
+def test_variances_within_a_batch_are_right_up_to_the_factor_of_its_start():
+    """Although no feature carries the pulls of the batch: what the features leave out is conditioned on them too."""
+    start, picks = on_dictionary([0, 20], np.repeat([0, 20], 5), np.zeros(10), ridge=0.1), [10, 30, 10, 30, 10]
+    start.ridge, exact, worst = 0.1, ExactGP(KERNEL, 0.1).prior(LINE), 0.0
+    exact.update(np.repeat([0, 20], 5), np.zeros(10))
+    thought = _Ahead(start)
+    thought.look(np.arange(40))
+    features = start.copy()
+    for pick in picks:
+        thought.pick(pick)
+        exact.update(pick, 0.0)
+        features.update(pick)
+        factor = distortion(start.unexplained_sum / 0.1)
+        assert (thought._variance <= factor * exact.std**2 + 1e-9).all()
+        worst = max(worst, float((features.std**2 / exact.std**2).max()))
+    assert worst > 2 * factor, "with the features alone they are not"
+
+
+def test_best_warns_once_if_the_dictionary_is_too_small():
+    problem, stream = world(0, 60), np.random.default_rng(0)
+    for oversampling, warned in ((1e-6, True), (100.0, False)):
+        policy = Policy(bkb(KERNEL, norm=1.0, noise=0.1, oversampling=oversampling), problem.arms, rng=0)
+        arms = stream.integers(60, size=200)
+        policy.tell(arms, problem.rewards(arms, stream))
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            policy.best()
+            policy.best()
+        assert len(found) == warned
+        if warned:
+            said = r"the dictionary of the sketch is too small: the bounds hold, and are \d+\.\d times as wide"
+            assert re.match(said, str(found[0].message))
+
+
+def test_rewards_that_a_small_dictionary_cannot_explain_contradict_nothing():
+    """A dictionary of one arm leaves out most of f: the misfit of its features is large with the right norm."""
+    problem, stream = world(0, 60), np.random.default_rng(0)
+    algorithm = bkb(KERNEL, norm=1.0, noise=0.02, oversampling=1e-6)
+    policy, arms = Policy(algorithm, problem.arms, rng=0), stream.integers(60, size=200)
+    policy.tell(arms, problem.means[arms])
+    belief, width = policy.belief, algorithm.rule.width
+    assert belief.misfit > 1 + 0.02**2 * _noises(belief, width.delta)
+    with pytest.warns(UserWarning, match="the dictionary of the sketch is too small"):
+        policy.best()
+
+
 @pytest.mark.parametrize("builder", [bkb, bbkb, mini_bkb])
 def test_the_dictionary_and_the_noise_have_half_of_delta_each(builder):
     """With a = 3 at epsilon = 0.5: q = 72 ln(8 T / delta), and ln(2 / delta) under the root of the width."""
-    algorithm = builder(KERNEL, norm=2.0, noise=0.3, delta=0.1, horizon=1000, ridge=RIDGE)
+    algorithm = builder(KERNEL, norm=2.0, noise=0.3, delta=0.1, horizon=1000, ridge=RIDGE, width="paper")
     assert algorithm.model.features.oversampling == pytest.approx(72 * math.log(8 * 1000 / 0.1))
     prior = algorithm.model.prior(world(4, 60).arms, np.random.default_rng(0))
     noise = 0.3 / math.sqrt(RIDGE) * math.sqrt(2 * math.log(2 / 0.1))
@@ -394,5 +580,5 @@ def test_a_batch_that_looks_at_many_arms_asks_for_the_covariance_of_its_picks_on
     belief.update(np.arange(3), np.zeros(3))
     covariance = belief.covariance
     belief.covariance = lambda first, second: asked.append(len(first) * len(second)) or covariance(first, second)
-    picks = list(islice(lazily(UCB(Constant(3.0)), belief), 20))
+    picks = list(itertools.islice(lazily(UCB(Constant(3.0)), belief), 20))
     assert sum(asked) <= 2 * len(set(picks)) * len(arms)

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import WRAPPER_ASSIGNMENTS, wraps
 from numbers import Real
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -92,8 +92,8 @@ LIMITS: dict[str, Limit] = {
     "first_level": INSIDE_0_1,
     "keep": _one_of("upper", "mean"),
     "root": _one_of("symmetric", "cholesky"),
-    "coins": _one_of("fresh", "kept"),
-    "width": _one_of("tight", "paper"),
+    "coins": _one_of("fresh", "kept", "greedy"),
+    "width": _one_of("certified", "tight", "paper"),
     "separate": TRUE_OR_FALSE,
     "truncation": (
         "be a positive number or a schedule",
@@ -155,6 +155,9 @@ def checks_constants(build: Callable[Keywords, Built]) -> Callable[Keywords, Bui
         for name, value in keywords.items():
             if name in parameters and name != "kernel":  # an unknown name is a TypeError below
                 check_constant(name, value, optional=parameters[name].default is None)
+                hint = get_type_hints(build)[name] if isinstance(value, str) else None
+                if get_origin(hint) is Literal and value not in get_args(hint):  # a word of another builder
+                    raise ValueError(f"{name} must {_one_of(*get_args(hint))[0]}, got {value!r}")
         return build(*args, **keywords)
 
     return checked

@@ -18,23 +18,25 @@ sigma              std / sqrt(ridge): the papers divide the variance by the ridg
 epsilon, alpha     ``epsilon`` of the sketch, and a = (1 + epsilon) / (1 - epsilon): variances are right up to a
 q                  ``oversampling``
 C                  ``growth``
+E                  ``unexplained_sum`` of the posterior: what the dictionary leaves out (`CertifiedWidth`)
 T                  ``horizon``; beyond it, q is raised at T, 2 T, 4 T, ... rounds and the dictionary is redrawn
 d_eff              the posterior's ``effective_dimension``, the sum of std(x_s)^2 / ridge
-delta              ``delta`` / 2: the dictionary fails with probability delta / 2 and the noise with delta / 2, so the
-                   bounds hold with probability 1 - delta (Thm 2 uses delta for each) up to the horizon, and with
-                   probability 1 - 5/4 delta at all rounds
+delta              ``delta`` for the noise; with ``width="paper"`` ``delta`` / 2: the dictionary fails with probability
+                   delta / 2 and the noise with delta / 2, so the bounds hold with probability 1 - delta (Thm 2 uses
+                   delta for each) up to the horizon, and with probability 1 - 5/4 delta at all rounds
 =================  =======================================================================================
 
-``constants="theory"`` gives the theorem's width and q. That q keeps every pulled arm on problems of usual size, so the
-sketch is exact; pass ``oversampling`` for a smaller one. ``constants="experiment"`` gives the authors' width without
-its constants, and q = 5: a heuristic. Kernels are assumed to have k(x, x) <= 1.
+``constants="theory"`` gives the theorem's q, and `CertifiedWidth`, which is valid for every dictionary; the theorem's
+width is ``width="paper"``. That q keeps every pulled arm on problems of usual size, so the sketch is exact; pass
+``oversampling`` for a smaller one. ``constants="experiment"`` gives the authors' width without its constants, and
+q = 5: a heuristic. Kernels are assumed to have k(x, x) <= 1.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from noregret.bandits.algorithms.constants import Checked, Constants, checks_constants, ridge_of
 from noregret.bandits.algorithms.tighter_widths import AYWidth, SubGaussian
@@ -42,10 +44,35 @@ from noregret.bandits.belief.exact import ExactGP
 from noregret.bandits.belief.features import Coins, Counting, Nystrom
 from noregret.bandits.belief.sparse import SparseGP
 from noregret.bandits.decision.loops import Batched, Repeated, Sequential
-from noregret.bandits.decision.rules import UCB
+from noregret.bandits.decision.rules import UCB, Scaled
 from noregret.bandits.decision.trees import AdaptivePartition
 from noregret.gp.kernels import KernelLike, as_kernel
 from noregret.gp.posterior import Posterior, Schedule
+
+Widths = Literal["certified", "paper"]
+
+
+@dataclass(frozen=True)
+class CertifiedWidth(SubGaussian):
+    """sqrt(kappa) F + (xi / sqrt(ridge)) sqrt(2 g + E / ridge + 2 ln(1/delta)), kappa = `distortion` of E / ridge.
+
+    g is the information gain of the sketch, and E the prior variance that its dictionary leaves unexplained, summed
+    over the pulls. The band holds with probability 1 - delta at all points, all rounds and for all dictionaries,
+    however chosen (docs/guarantees_details.md). With every pulled arm in the dictionary it is that of `AYWidth`. The
+    features must be `Nystrom` with the full variance. The noise part is multiplied by ``scale``.
+    """
+
+    def __call__(self, posterior: Any) -> float:
+        return self._at(posterior, posterior.unexplained_sum / posterior.ridge)
+
+    def excess(self, posterior: Any) -> float:
+        """Factor by which the unexplained variance widens the band: large if the dictionary is too small."""
+        return self(posterior) / (self._at(posterior, 0.0) or 1.0)
+
+    def _at(self, posterior: Any, unexplained: float) -> float:
+        confidence = 2 * posterior.information_gain + unexplained + 2 * math.log(1 / self.delta)
+        noise = self.scale * self.noise * math.sqrt(confidence / posterior.ridge)
+        return math.sqrt(distortion(unexplained)) * self.norm + noise
 
 
 @dataclass(frozen=True)
@@ -122,17 +149,20 @@ def bkb(
     coins: Coins = "kept",
     constants: Constants = "theory",
     scale: float = 1.0,
+    width: Widths = "certified",
 ) -> Sequential:
     """BKB (Alg. 1): argmax mean + beta_t std on Nystrom features, with a new dictionary after every round.
 
     The paper draws a new coin for every arm each time, ``coins="fresh"``. Kept coins change the dictionary by few arms
-    per round, which takes a fraction of the time; no theorem covers them if arms are dropped (docs/guarantees.md).
+    per round, which takes a fraction of the time. ``coins="greedy"`` adds arms until E <= epsilon^2 ridge, E as in
+    `CertifiedWidth`, which bounds the regret too. The certified width is valid with all of them, that of the paper,
+    ``width="paper"``, with fresh coins only.
 
     On a `noregret.Box` the maximum of mean + beta_t std on the sketch is searched for (Sec. 5 and App. A: Thm 1 and 2
     hold for infinitely many arms, given a method that maximises). A score e_t below the maximum adds e_t to the regret.
     """
     model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, coins, constants)
-    return Sequential(model, UCB(_width(norm, noise, delta, epsilon, constants, scale)))
+    return Sequential(model, UCB(_width(norm, noise, delta, epsilon, constants, scale, width)))
 
 
 @checks_constants
@@ -151,17 +181,19 @@ def bbkb(
     size: int | None = None,
     constants: Constants = "theory",
     scale: float = 1.0,
+    width: Widths = "certified",
 ) -> Batched:
     """BBKB: BKB in batches that last until 1 + sum s^2 / ridge exceeds ``growth``; ask() returns a batch.
 
     A batch has at most ``size`` arms, if that is given; the width, which depends on ``growth``, remains valid.
     """
     model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, coins, constants)
-    if constants == "theory":
-        width = BBKBWidth(norm, noise, delta / 2, growth, epsilon, scale)
-    else:
-        width = BBKBWidth(norm, noise, delta, growth, scale=scale)
-    return Batched(model, UCB(width), growth, size)
+    chosen: Schedule = Scaled(CertifiedWidth(norm, noise, delta, scale), math.sqrt(growth))
+    if constants == "experiment":
+        chosen = BBKBWidth(norm, noise, delta, growth, scale=scale)
+    elif width == "paper":
+        chosen = BBKBWidth(norm, noise, delta / 2, growth, epsilon, scale)
+    return Batched(model, UCB(chosen), growth, size)
 
 
 @checks_constants
@@ -198,10 +230,11 @@ def mini_bkb(
     growth: float = 1.5,
     constants: Constants = "theory",
     scale: float = 1.0,
+    width: Widths = "certified",
 ) -> Repeated:
     """mini-GP-UCB on BKB's Nystrom features, with a new dictionary after every choice; ``coins`` as in `bkb`."""
     model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, coins, constants)
-    return Repeated(model, UCB(_width(norm, noise, delta, epsilon, constants, scale)), growth)
+    return Repeated(model, UCB(_width(norm, noise, delta, epsilon, constants, scale, width)), growth)
 
 
 @checks_constants
@@ -218,6 +251,7 @@ def ada_bkb(
     coins: Coins = "kept",
     constants: Constants = "theory",
     scale: float = 1.0,
+    width: Widths = "certified",
 ) -> AdaptivePartition:
     """Ada-BKB (Rando et al. 2022): BKB on the centres of a partition that is refined where f may be large.
 
@@ -230,8 +264,16 @@ def ada_bkb(
     largest depth. The paper's bound on the number of leaves is not claimed.
     """
     model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, coins, constants)
-    rule = UCB(_width(norm, noise, delta, epsilon, constants, scale))
+    rule = UCB(_width(norm, noise, delta, epsilon, constants, scale, width))
     return AdaptivePartition(model, rule, norm, as_kernel(kernel))
+
+
+def distortion(unexplained: float) -> float:
+    """Factor kappa = 1 + s^2/2 + s sqrt(1 + s^2/4) up to which the variances are right if s^2 = E / ridge is this.
+
+    It is the largest eigenvalue of [[1, s], [s, 1 + s^2]].
+    """
+    return 1 + unexplained / 2 + math.sqrt(unexplained * (1 + unexplained / 4))
 
 
 def accuracy(epsilon: float) -> float:
@@ -265,7 +307,9 @@ def _sketch(
     constants: Constants,
 ) -> SparseGP:
     """Nystrom features with the theorem's q and counting, or the authors' (Section 5), unless q is given."""
-    if oversampling is None and constants == "theory":
+    if coins == "greedy":
+        features = Nystrom(kernel, oversampling or epsilon**-2, root="cholesky", coins=coins)
+    elif oversampling is None and constants == "theory":
         if horizon is None:
             raise ValueError("the theorem's oversampling depends on the horizon: pass horizon=, or oversampling=")
         q, rise = oversampling_for(horizon, delta=delta / 2, epsilon=epsilon), oversampling_rise(epsilon)
@@ -277,7 +321,11 @@ def _sketch(
     return SparseGP(features, ridge_of(noise, ridge))
 
 
-def _width(norm: float, noise: float, delta: float, epsilon: float, constants: Constants, scale: float) -> Schedule:
-    if constants == "theory":
+def _width(
+    norm: float, noise: float, delta: float, epsilon: float, constants: Constants, scale: float, width: Widths
+) -> Schedule:
+    if constants == "experiment":
+        return PlainBKBWidth(norm, noise, delta, scale)
+    if width == "paper":
         return BKBWidth(norm, noise, delta / 2, epsilon, scale)
-    return PlainBKBWidth(norm, noise, delta, scale)
+    return CertifiedWidth(norm, noise, delta, scale)

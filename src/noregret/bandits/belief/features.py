@@ -298,7 +298,7 @@ def _check_size(features: int, advice: str) -> None:
 Counting = Literal["each", "sum", "once"]
 Root = Literal["symmetric", "cholesky"]
 Variance = Literal["full", "subset-of-regressors"]
-Coins = Literal["fresh", "kept"]
+Coins = Literal["fresh", "kept", "greedy"]
 
 NEGLIGIBLE = 1e-8
 """Share of the ridge: an arm with less unexplained variance adds no feature to a Cholesky root."""
@@ -333,12 +333,15 @@ class Nystrom:
     variance : {"full", "subset-of-regressors"}
         k(x, x) - phi'phi + ridge phi' V^-1 phi, or its last term alone, which is too small away from S (for
         comparison).
-    coins : {"fresh", "kept"}
+    coins : {"fresh", "kept", "greedy"}
         An arm is kept if its coin, a uniform number, is below its probability. Coins are drawn in every round, as in
         the paper, or once, at the first pull of the arm. Probabilities change slowly, so kept coins change S by few
         arms per round, which makes a round several times cheaper with a Cholesky root. Arms that should leave then do
-        so together, when they are an eighth of S; an S with more arms is not less accurate. The theorem is proved for
-        fresh coins.
+        so together, when they are an eighth of S; an S with more arms is not less accurate. The paper's theorem is
+        proved for fresh coins.
+        "greedy" draws no coins, and drops no arms: while the unexplained variance k(x, x) - phi'phi, summed over the
+        pulls, is above ridge / q, the arm with the largest share of this sum enters. It needs a Cholesky root and the
+        full variance. A share of 1e-8 of the ridge per pull is negligible and may stay.
     horizon : int, optional
         Number of redraws for which q is large enough. Beyond it q is raised by ``rise``, beyond twice the horizon
         again, and so on at every doubling.
@@ -376,6 +379,8 @@ class Nystrom:
         for (name, value), options in zip(given.items(), (Counting, Root, Variance, Coins), strict=True):
             if value not in get_args(options):
                 raise ValueError(f"{name} must be one of {', '.join(get_args(options))}, got {value!r}")
+        if coins == "greedy" and (root, variance) != ("cholesky", "full"):
+            raise ValueError(f"coins='greedy' needs root='cholesky' and variance='full', got {root!r} and {variance!r}")
         q, rise = float(oversampling), float(rise)
         set_fields(self, kernel=as_kernel(kernel), oversampling=q, horizon=horizon, rise=rise, **given)
 
@@ -415,6 +420,8 @@ class NystromMap:
         return table, self._not_carried(kernel.diag(points), table)
 
     def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> int:
+        if self._features.coins == "greedy":
+            return self._fill(pulled, precision)
         state, kept = self.rng.bit_generator.state, self._features.coins == "kept"
         coins = self._coins[: pulled.size]
         coins = np.concatenate([coins, self.rng.random(pulled.size - coins.size)])
@@ -428,6 +435,20 @@ class NystromMap:
             raise
         self._coins = coins if kept else self._coins
         return unchanged
+
+    def _fill(self, pulled: Ints, precision: Floats) -> int:
+        """Add arms until the unexplained variance of the pulls is small; return the number of unchanged features."""
+        saved, before, most = vars(self).copy(), len(self.table), self._ridge / self._features.oversampling
+        try:
+            while (shares := precision * self.unexplained[pulled]).sum() > most:
+                arm = pulled[[shares.argmax()]]
+                if self.unexplained[arm] <= 2 * self._negligible:
+                    break
+                self._append(arm)
+        except BaseException:
+            vars(self).update(saved)
+            raise
+        return before
 
     def _replace_members(self, drawn: Ints) -> int:
         """Replace the dictionary by these arms at the least cost; return the number of unchanged features."""
@@ -527,9 +548,13 @@ class NystromMap:
 
     def _pivoted(self, corner: Floats) -> tuple[Ints, Floats]:
         """Pivots and pivoted Cholesky root of a covariance, cut off where the rest is negligible."""
-        least = max(NEGLIGIBLE * self._ridge, ROUNDING * float(self._columns.variance.max()))
-        factor, pivots, rank, _ = dpstrf(corner, tol=least, lower=1)
+        factor, pivots, rank, _ = dpstrf(corner, tol=self._negligible, lower=1)
         return pivots[:rank] - 1, np.ascontiguousarray(np.tril(factor)[:rank, :rank])
+
+    @property
+    def _negligible(self) -> float:
+        """Unexplained variance of an arm that adds no feature."""
+        return max(NEGLIGIBLE * self._ridge, ROUNDING * float(self._columns.variance.max()))
 
     def _not_carried(self, prior: Floats, table: Floats) -> Floats:
         """k(x, x) - phi'phi, (n,); 0 for the subset of regressors."""

@@ -145,6 +145,11 @@ class SparsePosterior(Copyable):
         return float(self._pulls.weights @ variance) / self.ridge
 
     @property
+    def unexplained_sum(self) -> float:
+        """E, the sum over the pulls of the prior variance that the features do not carry: tr(K_t - K~_t)."""
+        return float(self._pulls.weights @ numpy_of(self._map.unexplained[self._pulls.arms]))
+
+    @property
     def misfit(self) -> float:
         """Misfit under the kernel of the features, the least value of |theta|^2 + |y - phi'theta|^2 / ridge."""
         weights, averages = self._pulls.weights, self._pulls.averages

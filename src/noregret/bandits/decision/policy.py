@@ -354,7 +354,8 @@ class Policy:
 
         Its ``gap`` bounds how much better another arm may be, for the algorithm's norm. Its ``breakdown`` says how
         large the norm must be for another arm to be better by more than ``within``, by default one ``noise`` of the
-        algorithm. Warns, once, if the rewards contradict the norm and the noise that the bounds assume.
+        algorithm. Warns, once, if the rewards contradict the norm and the noise that the bounds assume, or if the
+        dictionary of a sketch is so small that the bounds are much wider than need be.
         """
         if within is not None and not 0 <= within < math.inf:
             raise ValueError(f"within must be finite and at least 0, a difference of two arms, got {within!r}")
@@ -542,6 +543,10 @@ class Policy:
             raise
 
 
+TOO_WIDE = 2.0
+"""Factor by which a dictionary may widen the bounds without a warning."""
+
+
 @runtime_checkable
 class Assumptions(Protocol):
     """Constants that a width assumes."""
@@ -597,13 +602,23 @@ def doubt(algorithm: Any, belief: Any, best: Best) -> str | None:
 
     The left side, the posterior's ``misfit``, is the least of |g|^2 + sum of (y - g)^2 / ridge over all functions g,
     and f is one of them. The sum of t squared noises is at most R^2 c except with probability exp(-L) (Laurent and
-    Massart 2000, whose proof holds for sub-Gaussian noise).
+    Massart 2000, whose proof holds for sub-Gaussian noise). A sketch leaves out the part q of f, by at most
+    sqrt(E) |q| at all pulls together, E its ``unexplained_sum``: there the right side is multiplied by 1 + E / ridge.
+
+    If nothing is contradicted, a warning that the dictionary of a sketch is too small, where its width has an
+    ``excess`` (see `noregret.bandits.algorithms.sketching.CertifiedWidth`).
     """
     assumed = assumptions_of(algorithm)
     contradiction = _contradiction(assumed, belief)
     if best.empty:
         given = f"norm={assumed.norm:g} or noise={assumed.noise:g}" if assumed else "one of the bounds' constants"
         return f"no function fits the rewards: {contradiction or f'{given} is too small'}"
+    excess: Any = getattr(assumed, "excess", None)
+    if contradiction is None and excess and (factor := excess(belief)) > TOO_WIDE:
+        return (
+            f"the dictionary of the sketch is too small: the bounds hold, and are {factor:.1f} times as wide as they "
+            "would be with all arms pulled. Please pass a larger oversampling, or coins='greedy'"
+        )
     return contradiction
 
 
@@ -642,4 +657,6 @@ def _fits(assumed: Assumptions, belief: Any) -> bool:
     """True if the rewards do not contradict norm and noise. Corrupted rewards never contradict a `ConjugateGP`."""
     if not hasattr(belief, "misfit") or isinstance(belief, ConjugatePosterior):
         return True
-    return bool(belief.misfit * (1 - 1e-6) <= assumed.norm**2 + assumed.noise**2 * _noises(belief, assumed.delta))
+    room = 1 + getattr(belief, "unexplained_sum", 0.0) / belief.ridge
+    most = room * (assumed.norm**2 + assumed.noise**2 * _noises(belief, assumed.delta))
+    return bool(belief.misfit * (1 - 1e-6) <= most)
