@@ -10,7 +10,7 @@ from noregret import Box, Policy, SquaredExponential
 from noregret.algorithms import catoni_bpe, catoni_reds, reds
 from noregret.bandits.algorithms.catoni import CatoniWidth
 from noregret.bandits.algorithms.heavy_tails import Tail
-from noregret.bandits.belief.robust import CatoniGP
+from noregret.bandits.belief.robust import LADDER, CatoniGP
 from noregret.gp.influence import influence
 from noregret.testing import check_model
 
@@ -34,21 +34,37 @@ def test_the_influence_function_is_what_the_proof_needs(alpha):
     assert np.isfinite(influence(np.array([1e300, -1e300]), alpha)).all()
 
 
+def direct(points, noise, arms, ridge, alpha, norm=1.5, moment=0.02, events=4.0):
+    """Weights (n, N), and the two parts of the half-widths (N,), by solving for every pull on its own."""
+    p, K, columns = 1 + alpha, SE(points, points), SE(points, arms)
+    weights = np.linalg.solve(K + ridge * np.diag(noise), columns)
+    bias = np.sqrt(SE.diag(arms) - 2 * (weights * columns).sum(axis=0) + (weights * (K @ weights)).sum(axis=0))
+    size = (np.abs(weights) ** p).sum(axis=0) ** (1 / p)
+    return weights, norm * bias, moment ** (1 / p) * (p * events / alpha) ** (alpha / p) * size
+
+
 @pytest.mark.parametrize("alpha", [1.0, 0.6])
-def test_mean_and_deviation_are_those_of_the_weights_of_all_pulls(alpha):
+def test_mean_and_half_widths_are_those_of_the_best_weights_of_all_pulls(alpha):
     rng = np.random.default_rng(1)
     pulls, rewards, noise = rng.integers(12, size=30), rng.standard_t(2, 30), 1 + rng.random(30)
-    belief = CatoniGP(SE, 0.7, 3.0, alpha, constant_events).prior(ARMS)
+    belief = CatoniGP(SE, 0.7, 1.5, 0.02, alpha, constant_events).prior(ARMS)
+    np.testing.assert_allclose(belief.half_widths, 1.5)
     belief.update(pulls[:7], rewards[:7], noise=noise[:7])
     belief.update(pulls[7:], rewards[7:], noise=noise[7:])
     points, p = ARMS[pulls], 1 + alpha
-    weights = np.linalg.solve(SE(points, points) + 0.7 * np.diag(noise), SE(points, ARMS))  # (pulls, arms)
-    theta = (4 * p / (alpha * 3.0 * (np.abs(weights) ** p).sum(axis=0))) ** (1 / p)
-    np.testing.assert_allclose(belief.mean, influence(theta * weights * rewards[:, None], alpha).sum(axis=0) / theta)
+    unit = 0.02 ** (2 / p) / 1.5**2 * 30 ** ((1 - alpha) / p)
+    found = [direct(points, noise, ARMS, ridge, alpha) for ridge in (0.7, *(unit * LADDER))]
+    halves = np.array([bias + part for _, bias, part in found])
+    assert len(set(halves.argmin(axis=0))) > 1
+    np.testing.assert_allclose(belief.half_widths, halves.min(axis=0), rtol=1e-3)
+    for arm, best in enumerate(halves.argmin(axis=0)):
+        weights = found[best][0][:, arm]
+        theta = (4 * p / (alpha * 0.02 * (np.abs(weights) ** p).sum())) ** (1 / p)
+        expected = influence(theta * weights * rewards, alpha).sum() / theta
+        np.testing.assert_allclose(belief.mean[arm], expected, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(belief.predict(ARMS[:3])[0], belief.mean[:3])
-    deviation = 4 * p / (alpha * theta)  # of the proof, which the width bounds
-    width = CatoniWidth(0.0, Tail(3.0, alpha), constant_events)
-    assert (deviation <= width(belief) * belief.std * (1 + 1e-9)).all()
+    width = CatoniWidth(1.5, Tail(0.02, alpha), constant_events)
+    assert (belief.half_widths <= width(belief) * belief.std * (1 + 1e-6)).all()
 
 
 def test_the_width_by_hand():
@@ -61,18 +77,21 @@ def test_the_width_by_hand():
 
 
 def test_without_outliers_and_with_a_generous_moment_it_is_least_squares():
-    """As v grows, theta goes to 0 and psi(z) to z."""
+    """As v and B grow, theta goes to 0 and psi(z) to z: every arm has least squares with one of the ridges."""
     rng = np.random.default_rng(2)
     pulls, rewards = rng.integers(12, size=30), rng.standard_normal(30)
-    belief, plain = CatoniGP(SE, 0.7, 1e12, 1.0, constant_events).prior(ARMS), reds(SE, ridge=0.7).model.prior(ARMS)
-    for each in (belief, plain):
-        each.update(pulls, rewards)
-    np.testing.assert_allclose(belief.mean, plain.mean, atol=1e-4)
-    np.testing.assert_allclose(belief.std, plain.std)
+    belief = CatoniGP(SE, 0.7, 1e6, 1e12, 1.0, constant_events).prior(ARMS)
+    belief.update(pulls, rewards)
+    means = []
+    for ridge in (0.7, *LADDER):
+        plain = reds(SE, ridge=ridge).model.prior(ARMS)
+        plain.update(pulls, rewards)
+        means.append(plain.mean)
+    np.testing.assert_allclose(np.abs(np.array(means) - belief.mean).min(axis=0), 0, atol=2e-3)
 
 
 def test_the_belief_keeps_the_contract():
-    check_model(CatoniGP(SE, 0.5, 2.0, 1.0, constant_events), ARMS, linear=False)
+    check_model(CatoniGP(SE, 0.5, 1.0, 2.0, 1.0, constant_events), ARMS, linear=False)
 
 
 def test_one_absurd_reward_moves_the_mean_by_little():
@@ -80,7 +99,7 @@ def test_one_absurd_reward_moves_the_mean_by_little():
     pulls, rewards = rng.integers(12, size=200), rng.standard_normal(200)
     means = []
     for reward in (rewards[0], 1e12, 1e300):
-        belief = CatoniGP(SE, 1.0, 1.0, 1.0, constant_events).prior(ARMS)
+        belief = CatoniGP(SE, 1.0, 1.0, 1.0, 1.0, constant_events).prior(ARMS)
         belief.update(pulls, np.concatenate([[reward], rewards[1:]]))
         means.append(belief.mean)
     assert np.abs(means[1] - means[0]).max() < 5  # of the order of ln(1e24) / theta
@@ -94,7 +113,7 @@ def test_a_box_is_refused(build):
 
 
 def test_a_planned_epoch_leaves_the_mean_alone():
-    belief = CatoniGP(SE, 1.0, 1.0, 1.0, constant_events).prior(ARMS)
+    belief = CatoniGP(SE, 1.0, 1.0, 1.0, 1.0, constant_events).prior(ARMS)
     belief.update([0, 1], [1.0, 2.0])
     before = belief.mean.copy()
     belief.update([2, 3, 3])

@@ -23,6 +23,22 @@ from noregret.gp.posterior import Floats, Model, Posterior, Rng, Schedule, conve
 from noregret.gp.threads import threads_for
 
 
+@runtime_checkable
+class Follows(Protocol):
+    """Posterior of an epoch that uses the posterior of the last one."""
+
+    def follow(self, last: Any, kept: Bools, /) -> None:
+        """Before any reward: the arms here are those arms of ``last`` where the mask ``kept``, (N,), is True."""
+
+
+@runtime_checkable
+class OwnWidths(Protocol):
+    """Width with a bound for each arm, instead of a factor on the std."""
+
+    def half_widths(self, posterior: Any, /) -> Floats:
+        """Half-width of the bounds of each arm, (N,)."""
+
+
 @dataclass(frozen=True)
 class Elimination:
     """Loop of REDS (Alg. 1) and BPE, which differ by their design.
@@ -107,9 +123,11 @@ class Elimination:
             if belief is epoch and not survival.resolved(epoch):  # App. D.2
                 length += self.first_epoch
                 continue
-            belief, about, done = epoch, active, 0
-            active, length = active[survival.kept(belief)], self.lengths(length)  # lines 10-11
+            belief, about, done, kept = epoch, active, 0, survival.kept(epoch)
+            active, length = active[kept], self.lengths(length)  # lines 10-11
             epoch = self.model.prior(arms[active], rng)
+            if isinstance(epoch, Follows):
+                epoch.follow(belief, kept)
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
         """Mean -+ (width * std + slack), each (N,)."""
@@ -121,7 +139,7 @@ Keep = Literal["upper", "mean"]
 
 @dataclass(frozen=True)
 class Survival:
-    """Bounds mean -+ (width std + slack), and the arms they keep; see `Elimination` for the fields."""
+    """Bounds mean -+ (width std + slack), or those of an `OwnWidths`, and the arms they keep, as in `Elimination`."""
 
     width: Schedule
     slack: float = 0.0
@@ -139,7 +157,9 @@ class Survival:
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
         """Mean -+ (width * std + slack), each (N,)."""
-        half_width = belief.std * self.width(belief) + self.slack
+        width = self.width
+        own = width.half_widths(belief) if isinstance(width, OwnWidths) else belief.std * width(belief)
+        half_width = own + self.slack
         return belief.mean - half_width, belief.mean + half_width
 
     def kept(self, belief: Posterior) -> np.ndarray[Any, np.dtype[np.bool_]]:
