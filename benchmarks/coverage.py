@@ -85,9 +85,9 @@ def bounded(kernel: Stationary, rng: Any) -> Problem:
     return problems.rkhs(kernel, points=ARMS, payoff=Spikes(0.0, 1.0, NOISE), rng=rng)
 
 
-def heavy(kernel: Stationary, rng: Any) -> Problem:
-    """A sum of kernels, with Student-t noise of 3 degrees of freedom."""
-    return problems.rkhs_sum(kernel, points=ARMS, payoff=StudentT(3), rng=rng)
+def heavy(kernel: Stationary, rng: Any, dof: float = 3, scale: float = 1.0) -> Problem:
+    """A sum of kernels, with Student-t noise."""
+    return problems.rkhs_sum(kernel, points=ARMS, payoff=StudentT(dof, scale), rng=rng)
 
 
 def contexts(kernel: Stationary, rng: Any) -> Changing:
@@ -177,7 +177,7 @@ def range_of(problem: Problem) -> dict[str, Any]:
     return {"bounds": (float(problem.means.max()) - 1.0, float(problem.means.max()) + 1.0)}
 
 
-EACH_ROUND = {"delta": DELTA / ROUNDS}
+EACH_ROUND, APART = {"delta": DELTA / ROUNDS}, partial(apart, remembered=40)
 WIDTHS = {
     "igp_ucb": Width("`igp_ucb`", algorithms.igp_ucb, still),
     "gp_ts": Width("`gp_ts`", algorithms.gp_ts, still),
@@ -207,6 +207,18 @@ WIDTHS = {
     "hvt_ucb": Width("`hvt_ucb`, Student-t (recalled)", algorithms.hvt_ucb, heavy),
     "catoni_reds": Width("`catoni_reds`, Student-t", algorithms.catoni_reds, heavy, {"first_epoch": 10}),
     "catoni_bpe": Width("`catoni_bpe`, Student-t", algorithms.catoni_bpe, heavy, {"first_epoch": 10}),
+    "catoni_half": Width(
+        "`catoni_reds`, Student-t, alpha = 1/2",
+        algorithms.catoni_reds,
+        partial(heavy, dof=14 / 9, scale=0.1),
+        {"first_epoch": 10},
+    ),
+    "catoni_recentred": Width(
+        "`catoni_reds(recentre=True)`, Student-t",
+        algorithms.catoni_reds,
+        partial(heavy, scale=0.1),
+        {"first_epoch": 10, "recentre": True, "noise_moment": 0.03},
+    ),
     "rcgp_ucb": Width("`rcgp_ucb`, nothing corrupted (cited)", algorithms.rcgp_ucb, still),
     "lb_gp_ucb": Width("`lb_gp_ucb`, l four times too long", algorithms.lb_gp_ucb, longer, adapt=explained),
     "lb_norms": Width(
@@ -217,20 +229,8 @@ WIDTHS = {
         adapt=partial(explained, share=0.5),
     ),
     "cgp_ucb": Width("`cgp_ucb`, contexts", algorithms.cgp_ucb, contexts),
-    "sw_gp_ucb": Width(
-        "`sw_gp_ucb`, V known",
-        algorithms.sw_gp_ucb,
-        sliding,
-        EACH_ROUND | {"window": 40},
-        adapt=partial(apart, remembered=40),
-    ),
-    "r_gp_ucb": Width(
-        "`r_gp_ucb`, V known",
-        algorithms.r_gp_ucb,
-        sliding,
-        EACH_ROUND | {"period": 40},
-        adapt=partial(apart, remembered=40),
-    ),
+    "sw_gp_ucb": Width("`sw_gp_ucb`, V known", algorithms.sw_gp_ucb, sliding, EACH_ROUND | {"window": 40}, adapt=APART),
+    "r_gp_ucb": Width("`r_gp_ucb`, V known", algorithms.r_gp_ucb, sliding, EACH_ROUND | {"period": 40}, adapt=APART),
     "wgp_ucb": Width("`wgp_ucb`, f constant in time", algorithms.wgp_ucb, standing, EACH_ROUND | {"discount": 0.95}),
     "tv_gp_ucb": Width("`tv_gp_ucb`, its own walk", algorithms.tv_gp_ucb, walking, {"rate": 0.05}),
     **{

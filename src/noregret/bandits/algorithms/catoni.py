@@ -35,7 +35,7 @@ import numpy as np
 from noregret.bandits.algorithms.constants import Checked, checks_constants
 from noregret.bandits.algorithms.domain_shrinking import FIRST_EPOCH, EpochWidth, epoch_plan
 from noregret.bandits.algorithms.heavy_tails import Tail
-from noregret.bandits.belief.robust import CatoniGP
+from noregret.bandits.belief.robust import ACCURACY, CatoniGP
 from noregret.bandits.decision.designs import Doubling, MaxVarianceDesign, RandomDesign
 from noregret.bandits.decision.elimination import Elimination
 from noregret.gp.kernels import KernelLike
@@ -56,8 +56,8 @@ class EpochEvents:
 class CatoniWidth(Checked):
     """sqrt(B^2 + c^2 / ridge), c = (v n^((1 - alpha) / 2))^(1/p) (p l / alpha)^(alpha / p), p = 1 + alpha, n rewards.
 
-    l = ln(|D| / delta') is ``log_events``. For alpha = 1, c^2 = 2 v l. ``scale`` is on c. The half-widths in use, those
-    of `noregret.bandits.belief.robust.CatoniPosterior`, are at most this times the std.
+    l = ln(|D| / delta') is ``log_events``. For alpha = 1, c^2 = 2 v l. ``scale`` is on c. A factor 1.001 accounts for
+    the sketch of K. Times the std this bounds the half-widths in use, those of the posterior, of up to 2,000 arms.
     """
 
     norm: float
@@ -70,7 +70,7 @@ class CatoniWidth(Checked):
         rounds = max(posterior.rounds, 1)
         size = tail.root(tail.moment * rounds ** ((1 - tail.alpha) / 2))
         noise = size * (p * self.log_events(posterior) / tail.alpha) ** (tail.alpha / p)
-        return math.hypot(self.norm, self.scale * noise / math.sqrt(posterior.ridge))
+        return (1 + math.sqrt(ACCURACY)) * math.hypot(self.norm, self.scale * noise / math.sqrt(posterior.ridge))
 
     def half_widths(self, posterior: Any) -> Floats:
         """Half-width of the bounds of each arm, (N,)."""

@@ -37,6 +37,7 @@ from noregret.gp.influence import influence
 from noregret.gp.kernels import Kernel, KernelLike, as_kernel
 from noregret.gp.linalg import solve_lower
 from noregret.gp.posterior import HUGE, Copyable, Floats, Ints, Rng, set_fields
+from noregret.gp.threads import threads_for
 
 # Weights
 
@@ -138,11 +139,13 @@ class ConjugatePosterior(LearnsPoints):
 PIECE = 1 << 21
 """Numbers psi(theta a_t y_t) that are computed at once, so that memory is bounded."""
 
-LADDER = np.geomspace(10**-2.5, 10**1.5, 9)
-"""Ridges to choose weights from, as multiples of the one at which bias and noise are of one order."""
+LADDER = np.append(np.geomspace(10**-2.5, 10, 8), math.inf)
+"""Ridges to choose weights from, as multiples of the one at which bias and noise are of one order; inf: weights 0."""
 
 ACCURACY = 1e-6
-"""A sketch of K is large enough if the variance of the pulls that it leaves out is this part of that ridge."""
+"""A sketch of K is large enough if the variance of the pulls that it leaves out is this part of a ridge.
+
+Then the half-widths are at most 1 + sqrt(ACCURACY) times those of the exact weights of this ridge."""
 
 MOST_FEATURES = 2000
 """Largest size of the sketch. If it is too small, the band is wider."""
@@ -166,30 +169,19 @@ class CatoniGP:
     (`CatoniPosterior.follow`) estimates the residuals of its mean.
     """
 
-    kernel: Kernel
+    kernel: Any
     ridge: float
     norm: float
     moment: float
     alpha: float
     log_events: Callable[[Any], float]
-    scale: float
-    noise_moment: float | None
+    scale: float = 1.0
+    noise_moment: float | None = None
 
-    def __init__(
-        self,
-        kernel: KernelLike,
-        ridge: float,
-        norm: float,
-        moment: float,
-        alpha: float,
-        log_events: Callable[[Any], float],
-        scale: float = 1.0,
-        noise_moment: float | None = None,
-    ) -> None:
-        if not (math.isfinite(ridge) and ridge > 0):
-            raise ValueError(f"ridge must be positive, got {ridge}")
-        set_fields(self, kernel=as_kernel(kernel), ridge=float(ridge), norm=float(norm), moment=float(moment))
-        set_fields(self, alpha=float(alpha), log_events=log_events, scale=float(scale), noise_moment=noise_moment)
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.ridge) and self.ridge > 0):
+            raise ValueError(f"ridge must be positive, got {self.ridge}")
+        set_fields(self, kernel=as_kernel(self.kernel))
 
     def prior(self, arms: Any, rng: Rng | None = None) -> CatoniPosterior:
         arms = as_arms(arms)
@@ -298,52 +290,81 @@ class CatoniPosterior(Copyable):
 
     def _estimate(self, points: Floats) -> tuple[Floats, Floats]:
         """Catoni's mean at (n, d) points and its largest error, (n,) each."""
-        model, kernel, p = self._model, self._model.kernel, 1 + self._model.alpha
         if not self._told:
-            return np.zeros(len(points)), model.norm * np.sqrt(kernel.diag(points))
-        told = np.vstack(self._told)
+            return np.zeros(len(points)), self._model.norm * np.sqrt(self._model.kernel.diag(points))
+        means = CatoniMeans(self._model, np.vstack(self._told), self._model.log_events(self))
+        with threads_for(len(means.seen) * len(means.sketch.values) * len(points)):
+            mean, half, *_ = means.own(points) if len(points) <= MOST_ESTIMATES else means.shared(points)
+        return mean, half
+
+
+class CatoniMeans:
+    """Catoni's means of n rewards, (n, d + 4) rows of point, residual, 1 / noise factor, centre and moment.
+
+    All pulls of a point have the same weight, up to their noise factors. ``seen`` are the distinct points, (u, d), and
+    ``where``, (n,), is the place of each reward among them.
+    """
+
+    def __init__(self, model: CatoniGP, told: Floats, log_events: float) -> None:
+        self._model, self._p = model, 1 + model.alpha
         residuals, shares, centres, moments = told[:, -4:].T
-        seen, first, where = np.unique(told[:, :-4], axis=0, return_index=True, return_inverse=True)
-        where = where.ravel()
-        total, powers, centre = (np.bincount(where, each) for each in (shares, moments * shares**p, shares * centres))
-        unit = moments.mean() ** (2 / p) / model.norm**2 * len(told) ** ((1 - model.alpha) / p)
-        sketch, ridges = Sketch(kernel, seen, total, ACCURACY * unit), [model.ridge, *(unit * LADDER)]
-        events, numbers, own = p * model.log_events(self) / model.alpha, shares * residuals, points
-        if len(points) > MOST_ESTIMATES:
-            some = MOST_ESTIMATES // 2
-            own = np.vstack([points[:: len(points) // some], seen[np.argsort(first)[:some]]])
+        self.seen, self._first, where = np.unique(told[:, :-4], axis=0, return_index=True, return_inverse=True)
+        self._where, self._numbers = where.ravel(), shares * residuals
+        total, self._powers, self._centre = (
+            np.bincount(self._where, each).astype(float)
+            for each in (shares, moments * shares**self._p, shares * centres)
+        )
+        self._events = self._p * log_events / model.alpha
+        unit = moments.mean() ** (2 / self._p) / model.norm**2 * len(told) ** ((1 - model.alpha) / self._p)
+        self._ridges = np.append(unit * LADDER, model.ridge)
+        self.sketch = Sketch(model.kernel, self.seen, total, ACCURACY * min(unit, model.ridge))
 
-        def judge(features: Floats, rest: Floats, ridge: Any) -> tuple[Floats, ...]:
-            """Weights of each pull, (u, n), sum of v |a_t|^p, noise and bias parts of the half-width, (n,)."""
-            solved = features / (sketch.values[:, None] + ridge)
-            weights = sketch.left @ solved
-            size = np.abs(weights)
-            moment = np.maximum(powers @ size**p, SMALLEST)
-            noise, stray = model.scale * (events**model.alpha * moment) ** (1 / p), sketch.strays @ size
-            bias = model.norm * np.sqrt(((ridge * solved) ** 2).sum(axis=0) + (rest + stray) ** 2)
-            return weights, moment, noise, bias, stray, solved
+    def own(self, points: Floats) -> tuple[Floats, ...]:
+        """Mean, half-width, its noise part and the part outside the sketch, (n,), and fitted features, (m, n).
 
-        mean, noise, bias, stray = np.empty((4, len(own)))
-        fitted = np.empty((len(sketch.values), len(own)))
-        rows = max(PIECE // len(told), 1)
-        for piece in (slice(start, start + rows) for start in range(0, len(own), rows)):
-            features, rest = sketch.at(own[piece])
-            halves = [np.add(*judge(features, rest, ridge)[2:4]) for ridge in ridges]
-            best = np.array(ridges)[np.argmin(halves, axis=0)]
-            weights, moment, noise[piece], bias[piece], stray[piece], solved = judge(features, rest, best)
-            fitted[:, piece], theta = sketch.values[:, None] * solved, (events / moment) ** (1 / p)
-            psi = influence((theta * weights).T[:, where] * numbers, model.alpha)
-            mean[piece] = centre @ weights + psi.sum(axis=1) / theta
-        if own is points:
-            return mean, bias + noise
-        taken, half = np.empty(len(points), np.intp), np.empty(len(points))
-        for start in range(0, len(points), rows := PIECE // len(own)):
-            piece = slice(start, start + rows)
-            features, rest = sketch.at(points[piece])
+        Each of the (n, d) points has the weights of its best ridge.
+        """
+        mean, half, noise, outside = np.empty((4, len(points)))
+        fitted, rows = np.empty((len(self.sketch.values), len(points))), max(PIECE // len(self._numbers), 1)
+        for piece in (slice(start, start + rows) for start in range(0, len(points), rows)):
+            features, rest = self.sketch.at(points[piece])
+            halves = [self._judged(features, rest, ridge)[0] for ridge in self._ridges]
+            best = self._ridges[np.argmin(halves, axis=0)]
+            half[piece], noise[piece], outside[piece], fitted[:, piece], weights, moment = self._judged(
+                features, rest, best
+            )
+            theta = (self._events / moment) ** (1 / self._p)
+            parts = influence((theta * weights).T[:, self._where] * self._numbers, self._model.alpha)
+            mean[piece] = self._centre @ weights + parts.sum(axis=1) / theta
+        return mean, half, noise, outside, fitted
+
+    def shared(self, points: Floats) -> tuple[Floats, Floats]:
+        """Mean and half-width, (n,): each of the (n, d) points takes the best of about `MOST_ESTIMATES` weights.
+
+        Half of these belong to some of the points, half to points that were pulled.
+        """
+        some = MOST_ESTIMATES // 2
+        spread = np.vstack([points[:: len(points) // some], self.seen[self._first.argsort()[:some]]])
+        mean, _, noise, outside, fitted = self.own(spread)
+        half, taken, rows = np.empty(len(points)), np.empty(len(points), np.intp), PIECE // len(spread)
+        for piece in (slice(start, start + rows) for start in range(0, len(points), rows)):
+            features, rest = self.sketch.at(points[piece])
             apart = (features**2).sum(axis=0)[:, None] - 2 * features.T @ fitted + (fitted**2).sum(axis=0)
-            bounds = model.norm * np.sqrt(np.maximum(apart, 0.0) + (rest[:, None] + stray) ** 2) + noise
-            taken[piece], half[piece] = bounds.argmin(axis=1), bounds.min(axis=1)
+            bias = np.sqrt(np.maximum(apart, 0.0) + (rest[:, None] + outside) ** 2)
+            halves = self._model.norm * bias + noise
+            taken[piece], half[piece] = halves.argmin(axis=1), halves.min(axis=1)
         return mean[taken], half
+
+    def _judged(self, features: Floats, rest: Floats, ridge: Any) -> tuple[Floats, ...]:
+        """As in `own` without the mean; weights, (u, n), and sums of v |a_t|^p, (n,). The ridge is () or (n,)."""
+        shrunk = features / (1 + self.sketch.values[:, None] / ridge)
+        weights = self.sketch.left @ (shrunk / ridge)
+        size = np.abs(weights)
+        moment = np.maximum(self._powers @ size**self._p, SMALLEST)
+        noise = self._model.scale * (self._events**self._model.alpha * moment) ** (1 / self._p)
+        outside = self.sketch.strays @ size
+        bias = np.sqrt((shrunk**2).sum(axis=0) + (rest + outside) ** 2)
+        return self._model.norm * bias + noise, noise, outside, features - shrunk, weights, moment
 
 
 class Sketch:
@@ -357,7 +378,7 @@ class Sketch:
     def __init__(self, kernel: Kernel, points: Floats, counts: Floats, least: float) -> None:
         left = kernel.diag(points).astype(float)
         smallest, most = 1e-13 * left.max(), min(len(points), MOST_FEATURES)
-        root, chosen = np.zeros((most, len(points))), []
+        root, chosen = np.zeros((most, len(points))), list[int]()
         while len(chosen) < most and counts @ left > least:
             pivot = int(np.argmax(counts * left))
             if left[pivot] <= smallest:

@@ -23,22 +23,6 @@ from noregret.gp.posterior import Floats, Model, Posterior, Rng, Schedule, conve
 from noregret.gp.threads import threads_for
 
 
-@runtime_checkable
-class Follows(Protocol):
-    """Posterior of an epoch that uses the posterior of the last one."""
-
-    def follow(self, last: Any, kept: Bools, /) -> None:
-        """Before any reward: the arms here are those arms of ``last`` where the mask ``kept``, (N,), is True."""
-
-
-@runtime_checkable
-class OwnWidths(Protocol):
-    """Width with a bound for each arm, instead of a factor on the std."""
-
-    def half_widths(self, posterior: Any, /) -> Floats:
-        """Half-width of the bounds of each arm, (N,)."""
-
-
 @dataclass(frozen=True)
 class Elimination:
     """Loop of REDS (Alg. 1) and BPE, which differ by their design.
@@ -53,10 +37,12 @@ class Elimination:
     Parameters
     ----------
     model : Model
+        A posterior with a method ``follow(last, kept)`` is given the last epoch's posterior and the mask of its arms
+        that stay, before any reward.
     design : Design
         Choice of the arms of an epoch.
     width : Schedule
-        w: the bounds are mean -+ (w std + slack).
+        w: the bounds are mean -+ (w std + slack). If it has a method ``half_widths(posterior)``, w std is that, (N,).
     first_epoch : int
         N_1, the length of the first epoch.
     slack : float
@@ -126,7 +112,7 @@ class Elimination:
             belief, about, done, kept = epoch, active, 0, survival.kept(epoch)
             active, length = active[kept], self.lengths(length)  # lines 10-11
             epoch = self.model.prior(arms[active], rng)
-            if isinstance(epoch, Follows):
+            if hasattr(epoch, "follow"):
                 epoch.follow(belief, kept)
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
@@ -139,7 +125,7 @@ Keep = Literal["upper", "mean"]
 
 @dataclass(frozen=True)
 class Survival:
-    """Bounds mean -+ (width std + slack), or those of an `OwnWidths`, and the arms they keep, as in `Elimination`."""
+    """Bounds mean -+ (width std + slack), and the arms they keep; see `Elimination` for the fields."""
 
     width: Schedule
     slack: float = 0.0
@@ -157,9 +143,8 @@ class Survival:
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
         """Mean -+ (width * std + slack), each (N,)."""
-        width = self.width
-        own = width.half_widths(belief) if isinstance(width, OwnWidths) else belief.std * width(belief)
-        half_width = own + self.slack
+        own = getattr(self.width, "half_widths", None)
+        half_width = (own(belief) if own else belief.std * self.width(belief)) + self.slack
         return belief.mean - half_width, belief.mean + half_width
 
     def kept(self, belief: Posterior) -> np.ndarray[Any, np.dtype[np.bool_]]:
