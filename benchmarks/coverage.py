@@ -55,10 +55,11 @@ class Width:
     """Settings that depend on the problem of the run."""
     runs: int = RUNS
     """Number of runs of a row: fewer for the bands on a box, whose rounds take longer."""
+    rounds: int = ROUNDS
 
     def algorithm(self, problem: Any) -> Algorithm:
         """Build the algorithm for a problem."""
-        return build(self.builder, problem, ROUNDS, {"delta": DELTA} | self.settings | self.adapt(problem))
+        return build(self.builder, problem, self.rounds, {"delta": DELTA} | self.settings | self.adapt(problem))
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,9 @@ def range_of(problem: Problem) -> dict[str, Any]:
 
 
 EACH_ROUND, APART = {"delta": DELTA / ROUNDS}, partial(apart, remembered=40)
+HEAVIER, FAR = partial(heavy, dof=14 / 9, scale=0.1), partial(heavy, scale=0.1)
+TEN, LONG = {"first_epoch": 10}, 4000  # Catoni's band is that of the prior in fewer rounds
+CENTRED = TEN | {"recentre": True, "noise_moment": 0.03}
 WIDTHS = {
     "igp_ucb": Width("`igp_ucb`", algorithms.igp_ucb, still),
     "gp_ts": Width("`gp_ts`", algorithms.gp_ts, still),
@@ -195,8 +199,8 @@ WIDTHS = {
     "igp_ucb_box": Width("`igp_ucb`, box", algorithms.igp_ucb, on_box, runs=50),
     "mini_gp_ucb": Width("`mini_gp_ucb`", algorithms.mini_gp_ucb, still),
     "mini_bkb": Width("`mini_bkb`", algorithms.mini_bkb, still, {"coins": "fresh"}),
-    "reds": Width("`reds`", algorithms.reds, still, {"first_epoch": 10}),
-    "bpe": Width("`bpe`", algorithms.bpe, still, {"first_epoch": 10}),
+    "reds": Width("`reds`", algorithms.reds, still, TEN),
+    "bpe": Width("`bpe`", algorithms.bpe, still, TEN),
     "gp_threds": Width("`gp_threds`", algorithms.gp_threds, still, adapt=range_of),
     "tgp_ucb": Width("`tgp_ucb`, Student-t", algorithms.tgp_ucb, heavy),
     "ata_nystrom": Width("`ata_gp_ucb`, Nyström, Student-t (not proved)", algorithms.ata_gp_ucb, heavy),
@@ -205,20 +209,10 @@ WIDTHS = {
     ),
     "mom_gp_ucb": Width("`mom_gp_ucb`, Student-t (recalled)", algorithms.mom_gp_ucb, heavy),
     "hvt_ucb": Width("`hvt_ucb`, Student-t (recalled)", algorithms.hvt_ucb, heavy),
-    "catoni_reds": Width("`catoni_reds`, Student-t", algorithms.catoni_reds, heavy, {"first_epoch": 10}),
-    "catoni_bpe": Width("`catoni_bpe`, Student-t", algorithms.catoni_bpe, heavy, {"first_epoch": 10}),
-    "catoni_half": Width(
-        "`catoni_reds`, Student-t, alpha = 1/2",
-        algorithms.catoni_reds,
-        partial(heavy, dof=14 / 9, scale=0.1),
-        {"first_epoch": 10},
-    ),
-    "catoni_recentred": Width(
-        "`catoni_reds(recentre=True)`, Student-t",
-        algorithms.catoni_reds,
-        partial(heavy, scale=0.1),
-        {"first_epoch": 10, "recentre": True, "noise_moment": 0.03},
-    ),
+    "catoni_reds": Width("`catoni_reds`, 4,000 rounds", algorithms.catoni_reds, heavy, TEN, rounds=LONG),
+    "catoni_bpe": Width("`catoni_bpe`, 4,000 rounds", algorithms.catoni_bpe, heavy, TEN, rounds=LONG),
+    "catoni_half": Width("`catoni_reds`, alpha = 1/2, 4,000 rounds", algorithms.catoni_reds, HEAVIER, TEN, rounds=LONG),
+    "catoni_recentred": Width("the same, recentred, alpha = 1", algorithms.catoni_reds, FAR, CENTRED, rounds=LONG),
     "rcgp_ucb": Width("`rcgp_ucb`, nothing corrupted (cited)", algorithms.rcgp_ucb, still),
     "lb_gp_ucb": Width("`lb_gp_ucb`, l four times too long", algorithms.lb_gp_ucb, longer, adapt=explained),
     "lb_norms": Width(
@@ -254,7 +248,8 @@ def needed(width: Width, kernel: str, seed: int) -> float:
     instance, *streams = children(np.random.SeedSequence(seed), 3)
     problem = width.world(KERNELS[kernel], np.random.default_rng(instance))
     player, world = map(np.random.default_rng, streams)
-    bands = _changing if isinstance(problem, Changing) else _box if isinstance(problem, OnBox) else _still
+    still = partial(_still, rounds=width.rounds)
+    bands = _changing if isinstance(problem, Changing) else _box if isinstance(problem, OnBox) else still
     with threadpool_limits(1, user_api="blas"):
         algorithm = width.algorithm(problem)
         return max(_share(*band) for band in bands(algorithm, problem, player, world))
@@ -268,11 +263,11 @@ def _share(lower: Floats, upper: Floats, truth: Floats) -> float:
     return float(np.where((half_width == 0) & (distance < 1e-9), 0.0, shares).max())
 
 
-def _still(algorithm: Algorithm, problem: Problem, player: Rng, world: Rng) -> Iterator[tuple[Floats, Floats, Floats]]:
+def _still(algorithm: Algorithm, problem: Problem, player: Rng, world: Rng, rounds: int) -> Iterator[Any]:
     """The band by which every pull was chosen, and f at the arms that it is about."""
     play = algorithm.play(problem.arms, player)
     pull, told = next(play), 0
-    while told < ROUNDS:
+    while told < rounds:
         yield *algorithm.bounds(pull.belief), problem.means[pull.active if pull.about is None else pull.about]
         told += len(pull.arms)
         pull = play.send((pull.arms, problem.rewards(pull.arms, world)))

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from noregret import Box, Matern, Policy, SquaredExponential
+from noregret import Box, Matern, Policy, SquaredExponential, bounds
 from noregret.algorithms import catoni_bpe, catoni_reds, reds
 from noregret.bandits.algorithms.catoni import CatoniWidth
 from noregret.bandits.algorithms.heavy_tails import Tail
@@ -208,3 +208,12 @@ def test_recentring_needs_the_moment_of_the_noise():
     for given in ({"recentre": True}, {"noise_moment": 1.0}):
         with pytest.raises(ValueError, match="recentre and noise_moment must be given together"):
             catoni_bpe(SE, **given)
+
+
+@pytest.mark.parametrize(("alpha", "exponent"), [(1.0, 1 / 2), (0.5, 2 / 3)])
+def test_the_regret_bound_has_the_order_of_the_theorem(alpha, exponent):
+    """T^(1 / (1 + alpha)) for the squared exponential kernel, times logarithms: less than T^0.06 from 10^8 to 10^12."""
+    arms = np.linspace(0, 1, 40)[:, None]
+    found = [bounds.catoni_bpe(SE, rounds, arms=arms, alpha=alpha) for rounds in (10**8, 10**12)]
+    assert not any(bound.is_trivial for bound in found)
+    assert exponent < math.log10(found[1].regret / found[0].regret) / 4 < exponent + 0.06
