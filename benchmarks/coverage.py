@@ -210,7 +210,7 @@ WIDTHS = {
     "mom_gp_ucb": Width("`mom_gp_ucb`, Student-t (recalled)", algorithms.mom_gp_ucb, heavy),
     "hvt_ucb": Width("`hvt_ucb`, Student-t (recalled)", algorithms.hvt_ucb, heavy),
     "catoni_reds": Width("`catoni_reds`, 4,000 rounds", algorithms.catoni_reds, heavy, TEN, rounds=LONG),
-    "catoni_bpe": Width("`catoni_bpe`, 4,000 rounds", algorithms.catoni_bpe, heavy, TEN, rounds=LONG),
+    "catoni_bpe": Width("`catoni_bpe`, Student-t", algorithms.catoni_bpe, heavy, TEN),
     "catoni_half": Width("`catoni_reds`, alpha = 1/2, 4,000 rounds", algorithms.catoni_reds, HEAVIER, TEN, rounds=LONG),
     "catoni_recentred": Width("the same, recentred, alpha = 1", algorithms.catoni_reds, FAR, CENTRED, rounds=LONG),
     "rcgp_ucb": Width("`rcgp_ucb`, nothing corrupted (cited)", algorithms.rcgp_ucb, still),
