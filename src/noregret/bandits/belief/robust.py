@@ -151,7 +151,7 @@ MOST_FEATURES = 2000
 """Largest size of the sketch. If it is too small, the band is wider."""
 
 SMALLEST = 1e-290
-"""Least sum of v |a_t|^p that is told from 0."""
+"""Least sum of v |a_t|^p: a smaller one counts as this, so that theta is finite."""
 
 MOST_ESTIMATES = 2000
 """Number of arms with weights of their own, about; if there are more, the others take those of one of these."""
