@@ -59,12 +59,13 @@ class Width:
     """Settings that depend on the problem of the run."""
     runs: int = RUNS
     """Number of runs of a row: fewer for the bands on a box, whose rounds take longer."""
+    rounds: int = ROUNDS
     change: Callable[[Any, Any], Any] = lambda algorithm, _: algorithm
     """Another algorithm in its place, given it and the problem."""
 
     def algorithm(self, problem: Any) -> Algorithm:
         """Build the algorithm for a problem."""
-        built = build(self.builder, problem, ROUNDS, {"delta": DELTA} | self.settings | self.adapt(problem))
+        built = build(self.builder, problem, self.rounds, {"delta": DELTA} | self.settings | self.adapt(problem))
         return self.change(built, problem)
 
 
@@ -202,7 +203,10 @@ def share_of(problem: Problem, share: float, noise: float = NOISE) -> dict[str, 
     return {"norm": share * (problem.norm or 1.0), "noise": noise}
 
 
-EACH_ROUND = {"delta": DELTA / ROUNDS}
+EACH_ROUND, APART = {"delta": DELTA / ROUNDS}, partial(apart, remembered=40)
+HEAVIER, FAR = partial(heavy, payoff=StudentT(14 / 9, 0.1)), partial(heavy, payoff=StudentT(3, 0.1))
+TEN, LONG = {"first_epoch": 10}, 4000  # Catoni's band is that of the prior in fewer rounds
+CENTRED = TEN | {"recentre": True, "noise_moment": 0.03}
 WIDTHS = {
     "igp_ucb": Width("`igp_ucb`", algorithms.igp_ucb, still),
     "gp_ts": Width("`gp_ts`", algorithms.gp_ts, still),
@@ -225,8 +229,8 @@ WIDTHS = {
     "igp_ucb_box": Width("`igp_ucb`, box", algorithms.igp_ucb, on_box, runs=50),
     "mini_gp_ucb": Width("`mini_gp_ucb`", algorithms.mini_gp_ucb, still),
     "mini_bkb": Width("`mini_bkb`", algorithms.mini_bkb, still),
-    "reds": Width("`reds`", algorithms.reds, still, {"first_epoch": 10}),
-    "bpe": Width("`bpe`", algorithms.bpe, still, {"first_epoch": 10}),
+    "reds": Width("`reds`", algorithms.reds, still, TEN),
+    "bpe": Width("`bpe`", algorithms.bpe, still, TEN),
     "gp_threds": Width(
         "`gp_threds`",
         algorithms.gp_threds,
@@ -240,8 +244,10 @@ WIDTHS = {
     ),
     "mom_gp_ucb": Width("`mom_gp_ucb`, Student-t (recalled)", algorithms.mom_gp_ucb, heavy),
     "hvt_ucb": Width("`hvt_ucb`, Student-t (recalled)", algorithms.hvt_ucb, heavy),
-    "catoni_reds": Width("`catoni_reds`, Student-t", algorithms.catoni_reds, heavy, {"first_epoch": 10}),
-    "catoni_bpe": Width("`catoni_bpe`, Student-t", algorithms.catoni_bpe, heavy, {"first_epoch": 10}),
+    "catoni_reds": Width("`catoni_reds`, 4,000 rounds", algorithms.catoni_reds, heavy, TEN, rounds=LONG),
+    "catoni_bpe": Width("`catoni_bpe`, Student-t", algorithms.catoni_bpe, heavy, TEN),
+    "catoni_half": Width("`catoni_reds`, alpha = 1/2, 4,000 rounds", algorithms.catoni_reds, HEAVIER, TEN, rounds=LONG),
+    "catoni_recentred": Width("the same, recentred, alpha = 1", algorithms.catoni_reds, FAR, CENTRED, rounds=LONG),
     "rcgp_ucb": Width("`rcgp_ucb`, nothing corrupted (cited)", algorithms.rcgp_ucb, still),
     "lb_gp_ucb": Width(
         "`lb_gp_ucb`, l four times too long", algorithms.lb_gp_ucb, longer, adapt=partial(share_of, share=0.5)
@@ -254,20 +260,13 @@ WIDTHS = {
         adapt=partial(share_of, share=0.25),
     ),
     "cgp_ucb": Width("`cgp_ucb`, contexts", algorithms.cgp_ucb, contexts),
-    **{
-        name: Width(f"`{name}`, V known", getattr(algorithms, name), sliding, EACH_ROUND | {memory: 40}, adapt=apart)
-        for name, memory in (("sw_gp_ucb", "window"), ("r_gp_ucb", "period"))
-    },
+    "sw_gp_ucb": Width("`sw_gp_ucb`, V known", algorithms.sw_gp_ucb, sliding, EACH_ROUND | {"window": 40}, adapt=APART),
+    "r_gp_ucb": Width("`r_gp_ucb`, V known", algorithms.r_gp_ucb, sliding, EACH_ROUND | {"period": 40}, adapt=APART),
     "wgp_ucb": Width("`wgp_ucb`, f constant in time", algorithms.wgp_ucb, standing, EACH_ROUND | {"discount": 0.95}),
     "tv_gp_ucb": Width("`tv_gp_ucb`, its own walk", algorithms.tv_gp_ucb, walking, {"rate": 0.05}),
     **{
         f"{name}_{title}": Width(f"`{name}`, {words}", getattr(algorithms, name), partial(faint, part=part), settings)
-        for name, settings in {
-            "ay_ucb": {},
-            "dmm_ucb": {},
-            "bkb": {},
-            "reds": {"first_epoch": 10},
-        }.items()
+        for name, settings in {"ay_ucb": {}, "dmm_ucb": {}, "bkb": {}, "reds": TEN}.items()
         for title, part, words in (("null", 0.0, "f = 0, B = 0"), ("faint", 0.1, "f a tenth of the noise"))
     },
     "ay_third": Width(
@@ -286,7 +285,8 @@ def needed(width: Width, kernel: str, seed: int) -> float:
     instance, *streams = children(np.random.SeedSequence(seed), 3)
     problem = width.world(KERNELS[kernel], rng=np.random.default_rng(instance))
     player, world = map(np.random.default_rng, streams)
-    bands = _changing if isinstance(problem, Changing) else _box if isinstance(problem, OnBox) else _still
+    still = partial(_still, rounds=width.rounds)
+    bands = _changing if isinstance(problem, Changing) else _box if isinstance(problem, OnBox) else still
     bands = _norms if width is WIDTHS["breakdown"] else bands
     with threadpool_limits(1, user_api="blas"):
         algorithm = width.algorithm(problem)
@@ -301,11 +301,11 @@ def _share(lower: Floats, upper: Floats, truth: Floats) -> float:
     return float(np.where((half_width == 0) & (distance < 1e-9), 0.0, shares).max())
 
 
-def _still(algorithm: Algorithm, problem: Problem, player: Rng, world: Rng) -> Iterator[tuple[Floats, Floats, Floats]]:
+def _still(algorithm: Algorithm, problem: Problem, player: Rng, world: Rng, rounds: int) -> Iterator[Any]:
     """The band by which every pull was chosen, and f at the arms that it is about."""
     play = algorithm.play(problem.arms, player)
     pull, told = next(play), 0
-    while told < ROUNDS:
+    while told < rounds:
         yield *algorithm.bounds(pull.belief), problem.means[pull.active if pull.about is None else pull.about]
         told += len(pull.arms)
         pull = play.send((pull.arms, problem.rewards(pull.arms, world)))

@@ -33,6 +33,8 @@ BAD = {
     "order": NO_COUNTS,
     "ridge": (-1, math.inf, *NO_NUMBERS),
     "moment": (0, -1, math.inf, None, *NO_NUMBERS),
+    "noise_moment": (-1, math.inf, *NO_NUMBERS),
+    "recentre": ("yes", None, 1),
     "alpha": (0, -1, 1.5, None, *NO_NUMBERS),
     "oversampling": (0, -1, *NO_NUMBERS),
     "growth": (1, 0.5, math.inf, None, *NO_NUMBERS),

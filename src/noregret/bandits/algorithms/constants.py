@@ -77,6 +77,8 @@ LIMITS: dict[str, Limit] = {
     "horizon": WHOLE,
     "ridge": _number("be positive, or 0 for noise-free rewards", lambda value: 0 <= value < math.inf),
     "moment": _number("be positive", lambda value: 0 < value < math.inf),
+    "noise_moment": AT_LEAST_0,
+    "recentre": TRUE_OR_FALSE,
     "alpha": _number("be in (0, 1] (with more moments than two take alpha = 1)", lambda value: 0 < value <= 1),
     "constants": _one_of("theory", "experiment"),
     "slack": _number("be at least 0", lambda value: 0 <= value < math.inf),

@@ -12,8 +12,10 @@ their effect:
 
 For 1 < p <= 2, exp(psi(z)) <= 1 + z + |z|^p / p, and the same for -z. So if E|y|^p <= v, theta mean(x) deviates from
 theta sum_t a_t f(x_t) by more than l + theta^p |a|_p^p v / p with probability at most exp(-l) on each side. With the
-best theta, theta^p = l p / (alpha |a|_p^p v), mean(x) deviates by at most l p / (alpha theta), which is
-|a| sqrt(2 v l) for alpha = 1. docs/guarantees_details.md has the proof.
+best theta, theta^p = l p / (alpha |a|_p^p v), mean(x) deviates by at most v^(1/p) (p l / alpha)^(alpha/p) |a|_p. The
+bias sum_t a_t f(x_t) - f(x) is at most B |k(x, .) - sum_t a_t k(x_t, .)|. Both norms are computed. This holds for any
+weights that do not depend on the rewards, so every arm takes those of ten ridges with the smallest sum, from a sketch
+of K: docs/guarantees_details.md has the proof.
 
 O. Catoni. Challenging the empirical mean and empirical variance: a deviation study. Annales de l'IHP 48, 2012.
 """
@@ -26,14 +28,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
-from noregret.bandits.belief.arms import LearnsPoints, as_arms, learn_at
+from noregret.bandits.belief.arms import LearnsPoints, as_arms, as_points, learn_at
 from noregret.bandits.belief.exact import ExactGP, ExactPosterior
+from noregret.bandits.belief.pulls import arms_of, as_pulls
 from noregret.gp.arrays import is_tensor
 from noregret.gp.influence import influence
 from noregret.gp.kernels import Kernel, KernelLike, as_kernel
-from noregret.gp.posterior import HUGE, Floats, Ints, Rng, set_fields
+from noregret.gp.linalg import solve_lower
+from noregret.gp.posterior import HUGE, Copyable, Floats, Ints, Rng, set_fields
 from noregret.gp.threads import threads_for
 
 # Weights
@@ -136,28 +139,49 @@ class ConjugatePosterior(LearnsPoints):
 PIECE = 1 << 21
 """Numbers psi(theta a_t y_t) that are computed at once, so that memory is bounded."""
 
+LADDER = np.append(np.geomspace(10**-2.5, 10, 8), math.inf)
+"""Ridges to choose weights from, as multiples of the one at which bias and noise are of one order; inf: weights 0."""
+
+ACCURACY = 1e-6
+"""A sketch of K is large enough if the variance of the pulls that it leaves out is this part of a ridge.
+
+Then the half-widths are at most 1 + sqrt(ACCURACY) times those of the exact weights of this ridge."""
+
+MOST_FEATURES = 2000
+"""Largest size of the sketch. If it is too small, the band is wider."""
+
+SMALLEST = 1e-290
+"""Least sum of v |a_t|^p: a smaller one counts as this, so that theta is finite."""
+
+MOST_ESTIMATES = 2000
+"""Number of arms with weights of their own, about; if there are more, the others take those of one of these."""
+
 
 @dataclass(frozen=True)
 class CatoniGP:
     """Gaussian process whose mean is Catoni's. The arms must not depend on the rewards that it is updated with.
 
-    ``ridge`` is lambda, positive. The rewards y have E|y|^(1 + alpha) <= v, with ``moment`` v and ``alpha`` in (0, 1].
-    ``log_events`` is l: each side of the deviation of one arm's mean fails with probability at most exp(-l).
+    ``ridge`` is lambda, positive. f has norm at most ``norm``, and the rewards y have E|y|^(1 + alpha) <= v, with
+    ``moment`` v and ``alpha`` in (0, 1]. ``log_events`` is l: each side of the deviation of one arm's mean fails with
+    probability at most exp(-l). ``scale`` is a factor on the part of the half-widths that accounts for the noise.
+
+    With ``noise_moment``, E|y - f|^(1 + alpha) is at most that, and a posterior that follows another one
+    (`CatoniPosterior.follow`) estimates the residuals of its mean.
     """
 
-    kernel: Kernel
+    kernel: Any
     ridge: float
+    norm: float
     moment: float
     alpha: float
     log_events: Callable[[Any], float]
+    scale: float = 1.0
+    noise_moment: float | None = None
 
-    def __init__(
-        self, kernel: KernelLike, ridge: float, moment: float, alpha: float, log_events: Callable[[Any], float]
-    ) -> None:
-        if not (math.isfinite(ridge) and ridge > 0):
-            raise ValueError(f"ridge must be positive, got {ridge}")
-        set_fields(self, kernel=as_kernel(kernel), ridge=float(ridge), moment=float(moment), alpha=float(alpha))
-        set_fields(self, log_events=log_events)
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.ridge) and self.ridge > 0):
+            raise ValueError(f"ridge must be positive, got {self.ridge}")
+        set_fields(self, kernel=as_kernel(self.kernel))
 
     def prior(self, arms: Any, rng: Rng | None = None) -> CatoniPosterior:
         arms = as_arms(arms)
@@ -166,70 +190,213 @@ class CatoniGP:
             raise ValueError(f"arms must be a NumPy array for Catoni's mean, got {given}")
         return CatoniPosterior(self, arms)
 
+    def residual_moment(self, error: Floats) -> Floats:
+        """Bound on E|y - m|^p, (n,), where |f - m| <= ``error``, (n,).
 
-class CatoniPosterior(ExactPosterior):
-    """Belief of `CatoniGP`: std and gain are those of the exact Gaussian process.
+        The smaller of (u^(1/p) + error)^p (Minkowski) and error^p + 2^(2 - p) u (von Bahr and Esseen 1965), u the
+        ``noise_moment``.
+        """
+        p, noise = 1 + self.alpha, self.noise_moment or 0.0
+        return np.asarray(np.minimum((noise ** (1 / p) + error) ** p, error**p + 2 ** (2 - p) * noise))
 
-    The mean takes O(u^2 N + n N) for N arms and n rewards of u distinct arms. It is computed when it is first read
-    after a reward. Rewards of any finite size are accepted.
+
+class CatoniPosterior(Copyable):
+    """Belief of `CatoniGP`: std, gain and covariances are those of the exact Gaussian process, computed when read.
+
+    With n rewards of u distinct arms and a sketch of size m <= u, mean and half-widths take O(n + u m) for each of at
+    most `MOST_ESTIMATES` arms. They are computed when first read after a reward. Rewards may have any finite size.
     """
 
-    OWN = ("_conditioning", "_told")
+    OWN = ("_exact", "_waiting", "_told")
+    largest_reward = math.inf
 
     def __init__(self, model: CatoniGP, arms: Floats) -> None:
-        super().__init__(ExactGP(model.kernel, model.ridge), arms)
-        self._catoni = model
-        self._told: list[Floats] = []  # of each update (3, n): slot, reward, 1 / noise factor
-        self._mean: Floats | None = None  # of all arms, after all rewards
+        self._model, self.arms, self.ridge, self.rounds = model, arms, model.ridge, 0
+        self._exact = ExactGP(model.kernel, model.ridge).prior(arms)
+        self._waiting: list[tuple[Any, ...]] = []  # updates that the exact process has not seen yet
+        self._told: list[Floats] = []  # of each update (n, d + 4): point, residual, 1 / noise factor, centre, moment
+        self._offset = np.array([[0.0], [model.moment]])  # centre and moment of each arm's rewards, (2, N) or (2, 1)
+        self._found: tuple[Floats, Floats] | None = None  # mean and half-widths of all arms
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # not set yet while a copy is being made
+            raise AttributeError(name)
+        return getattr(self._informed, name)
 
     @property
-    def largest_reward(self) -> float:
-        return math.inf
+    def _informed(self) -> Any:
+        """Exact process that has learnt all pulls, with rewards of 0."""
+        waiting, self._waiting = self._waiting, []
+        for update in waiting:
+            learn_at(self._exact, *update)
+        return self._exact
 
     @property
     def mean(self) -> Floats:
         """Catoni's mean of every arm, (N,)."""
-        if self._mean is None:
-            self._mean = self._estimate(self._arms)
-        return self._mean
+        return self._estimates()[0]
+
+    @property
+    def half_widths(self) -> Floats:
+        """Largest error of the mean of every arm, (N,)."""
+        return self._estimates()[1]
+
+    def follow(self, last: CatoniPosterior, kept: Any) -> None:
+        """Before any reward: estimate residuals of the mean of ``last``, whose arms ``kept`` are the arms here.
+
+        An arm whose residuals would have a larger moment than its rewards keeps the rewards.
+        """
+        if self._model.noise_moment is not None:
+            moment = self._model.residual_moment(last.half_widths[kept])
+            gains = moment < self._model.moment
+            self._offset = np.where(gains, [last.mean[kept], moment], [[0.0], [self._model.moment]])
+
+    def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
+        names, values, factors = as_pulls(arms, rewards, noise, len(self.arms), self.largest_reward)
+        self._take(names, self.arms[names], values, factors)
+
+    def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
+        points = as_points(points, self.arms.shape[1])
+        _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
+        self._take(arms_of(self.arms, points), points, values, factors)
 
     def predict(self, points: Any) -> tuple[Floats, Floats]:
         points = as_arms(points)
-        return self._estimate(points), super().predict(points)[1]
+        return self._estimate(points)[0], self._informed.predict(points)[1]
 
     def sample(self, rng: Rng, among: int | None = None) -> Floats:
-        return np.asarray(self.mean + super().sample(rng, among) - super().mean)
+        return np.asarray(self.mean + self._informed.sample(rng, among))
 
     def at(self, arms: Any) -> Any:
-        other = super().at(arms)
-        other._told, other._mean = list(self._told), None
+        exact, other = self._informed.at(arms), self.copy()
+        other._exact, other.arms, other._found = exact, exact.arms, None
+        other._offset = np.array([[0.0], [self._model.moment]])
         return other
 
-    def _take(self, names: Ints, values: Floats | None, noise: Floats | None, points: Floats | None = None) -> None:
-        super()._take(names, None if values is None else np.zeros_like(values), noise, points)
-        if values is not None:
-            shares = np.ones(len(values)) if noise is None else 1 / noise
-            self._told.append(np.array([self._conditioning.pulls.slots(names), values, shares]))
-            self._mean = None
+    def _take(self, names: Ints, points: Floats, values: Floats | None, noise: Floats | None) -> None:
+        self._waiting.append((names, points, None if values is None else np.zeros(len(points)), noise))
+        if values is None:
+            return
+        offset = np.broadcast_to(self._offset, (2, len(self.arms)))[:, names]
+        centre, moment = np.where(names >= 0, offset, [[0.0], [self._model.moment]])
+        shares = np.ones(len(points)) if noise is None else 1 / noise
+        self._told.append(np.column_stack([points, values - centre, shares, centre, moment]))
+        self.rounds, self._found = self.rounds + len(points), None
 
-    def _estimate(self, points: Floats) -> Floats:
-        """Catoni's mean at (n, d) points, (n,)."""
+    def _estimates(self) -> tuple[Floats, Floats]:
+        if self._found is None:
+            self._found = self._estimate(self.arms)
+        return self._found
+
+    def _estimate(self, points: Floats) -> tuple[Floats, Floats]:
+        """Catoni's mean at (n, d) points and its largest error, (n,) each."""
         if not self._told:
-            return np.zeros(len(points))
-        model, p = self._catoni, 1 + self._catoni.alpha
-        slots, rewards, shares = np.hstack(self._told)
-        distinct, where = np.unique(slots.astype(np.intp), return_inverse=True)
-        total, powers = np.bincount(where, shares), np.bincount(where, shares**p)
-        seen = self._conditioning.seen[distinct]
-        with threads_for(len(seen) ** 2 * len(points)):
-            root = cho_factor(model.kernel(seen, seen) + np.diag(model.ridge / total), lower=True, overwrite_a=True)
-            weights = cho_solve(root, model.kernel(seen, points)) / total[:, None]  # of a pull with noise factor 1
-        norms = np.maximum(powers @ np.abs(weights) ** p, np.finfo(float).tiny)  # |a|_p^p
-        theta = (model.log_events(self) * p / (model.alpha * norms * model.moment)) ** (1 / p)
-        own, mean = shares * rewards, np.empty(len(points))
-        rows = max(PIECE // len(own), 1)
-        for start in range(0, len(points), rows):
-            piece = slice(start, start + rows)
-            numbers = (theta[piece] * weights[:, piece]).T[:, where] * own
-            mean[piece] = influence(numbers, model.alpha).sum(axis=1) / theta[piece]
-        return mean
+            return np.zeros(len(points)), self._model.norm * np.sqrt(self._model.kernel.diag(points))
+        means = CatoniMeans(self._model, np.vstack(self._told), self._model.log_events(self))
+        with threads_for(len(means.seen) * len(means.sketch.values) * len(points)):
+            mean, half, *_ = means.own(points) if len(points) <= MOST_ESTIMATES else means.shared(points)
+        return mean, half
+
+
+class CatoniMeans:
+    """Catoni's means of n rewards, (n, d + 4) rows of point, residual, 1 / noise factor, centre and moment.
+
+    All pulls of a point have the same weight, up to their noise factors. ``seen`` are the distinct points, (u, d), and
+    ``where``, (n,), is the place of each reward among them.
+    """
+
+    def __init__(self, model: CatoniGP, told: Floats, log_events: float) -> None:
+        self._model, self._p = model, 1 + model.alpha
+        residuals, shares, centres, moments = told[:, -4:].T
+        self.seen, self._first, where = np.unique(told[:, :-4], axis=0, return_index=True, return_inverse=True)
+        self._where, self._numbers = where.ravel(), shares * residuals
+        total, self._powers, self._centre = (
+            np.bincount(self._where, each).astype(float)
+            for each in (shares, moments * shares**self._p, shares * centres)
+        )
+        self._events = self._p * log_events / model.alpha
+        unit = moments.mean() ** (2 / self._p) / model.norm**2 * len(told) ** ((1 - model.alpha) / self._p)
+        self._ridges = np.append(unit * LADDER, model.ridge)
+        self.sketch = Sketch(model.kernel, self.seen, total, ACCURACY * min(unit, model.ridge))
+
+    def own(self, points: Floats) -> tuple[Floats, ...]:
+        """Mean, half-width, its noise part and the part outside the sketch, (n,), and fitted features, (m, n).
+
+        Each of the (n, d) points has the weights of its best ridge.
+        """
+        mean, half, noise, outside = np.empty((4, len(points)))
+        fitted, rows = np.empty((len(self.sketch.values), len(points))), max(PIECE // len(self._numbers), 1)
+        for piece in (slice(start, start + rows) for start in range(0, len(points), rows)):
+            features, rest = self.sketch.at(points[piece])
+            halves = [self._judged(features, rest, ridge)[0] for ridge in self._ridges]
+            best = self._ridges[np.argmin(halves, axis=0)]
+            half[piece], noise[piece], outside[piece], fitted[:, piece], weights, moment = self._judged(
+                features, rest, best
+            )
+            theta = (self._events / moment) ** (1 / self._p)
+            parts = influence((theta * weights).T[:, self._where] * self._numbers, self._model.alpha)
+            mean[piece] = self._centre @ weights + parts.sum(axis=1) / theta
+        return mean, half, noise, outside, fitted
+
+    def shared(self, points: Floats) -> tuple[Floats, Floats]:
+        """Mean and half-width, (n,): each of the (n, d) points takes the best of about `MOST_ESTIMATES` weights.
+
+        Half of these belong to some of the points, half to points that were pulled.
+        """
+        some = MOST_ESTIMATES // 2
+        spread = np.vstack([points[:: len(points) // some], self.seen[self._first.argsort()[:some]]])
+        mean, _, noise, outside, fitted = self.own(spread)
+        half, taken, rows = np.empty(len(points)), np.empty(len(points), np.intp), PIECE // len(spread)
+        for piece in (slice(start, start + rows) for start in range(0, len(points), rows)):
+            features, rest = self.sketch.at(points[piece])
+            apart = (features**2).sum(axis=0)[:, None] - 2 * features.T @ fitted + (fitted**2).sum(axis=0)
+            bias = np.sqrt(np.maximum(apart, 0.0) + (rest[:, None] + outside) ** 2)
+            halves = self._model.norm * bias + noise
+            taken[piece], half[piece] = halves.argmin(axis=1), halves.min(axis=1)
+        return mean[taken], half
+
+    def _judged(self, features: Floats, rest: Floats, ridge: Any) -> tuple[Floats, ...]:
+        """As in `own` without the mean; weights, (u, n), and sums of v |a_t|^p, (n,). The ridge is () or (n,)."""
+        shrunk = features / (1 + self.sketch.values[:, None] / ridge)
+        weights = self.sketch.left @ (shrunk / ridge)
+        size = np.abs(weights)
+        moment = np.maximum(self._powers @ size**self._p, SMALLEST)
+        noise = self._model.scale * (self._events**self._model.alpha * moment) ** (1 / self._p)
+        outside = self.sketch.strays @ size
+        bias = np.sqrt((shrunk**2).sum(axis=0) + (rest + outside) ** 2)
+        return self._model.norm * bias + noise, noise, outside, features - shrunk, weights, moment
+
+
+class Sketch:
+    """Low-rank K ~ Z'Z of (u, d) points with these numbers of pulls, by Cholesky with the largest lost variance first.
+
+    It ends when the pulls lose at most ``least`` of variance in all. N = diag(counts), and Z N Z' = diag(``values``).
+    With weights w = Z' (Z N Z' + ridge I)^-1 z(x) of a pull, k(x, .) - sum_t a_t k(x_t, .) has the norm of
+    ridge (Z N Z' + ridge I)^-1 z(x) in the span of the chosen points, and outside at most rest(x) + ``strays`` |w|.
+    """
+
+    def __init__(self, kernel: Kernel, points: Floats, counts: Floats, least: float) -> None:
+        left = kernel.diag(points).astype(float)
+        smallest, most = 1e-13 * left.max(), min(len(points), MOST_FEATURES)
+        root, chosen = np.zeros((most, len(points))), list[int]()
+        while len(chosen) < most and counts @ left > least:
+            pivot = int(np.argmax(counts * left))
+            if left[pivot] <= smallest:
+                break
+            rank = len(chosen)
+            row = kernel(points[pivot : pivot + 1], points)[0] - root[:rank, pivot] @ root[:rank]
+            root[rank] = row / math.sqrt(left[pivot])
+            left = np.maximum(left - root[rank] ** 2, 0.0)
+            left[pivot] = 0.0
+            chosen.append(pivot)
+        root = root[: len(chosen)]
+        self._kernel, self._chosen, self._triangle = kernel, points[chosen], np.tril(root[:, chosen].T)
+        self.values, self._vectors = np.linalg.eigh((root * counts) @ root.T)
+        self.values = np.maximum(self.values, 0.0)
+        self.left, self.strays = root.T @ self._vectors, counts * np.sqrt(left)
+
+    def at(self, points: Floats) -> tuple[Floats, Floats]:
+        """Features z of (n, d) points, (m, n), and the norms of what they lose, (n,)."""
+        features = solve_lower(self._triangle, self._kernel(self._chosen, points))
+        rest = np.maximum(self._kernel.diag(points) - (features**2).sum(axis=0), 0.0)
+        return self._vectors.T @ features, np.sqrt(rest)

@@ -37,10 +37,12 @@ class Elimination:
     Parameters
     ----------
     model : Model
+        A posterior with a method ``follow(last, kept)`` is given the last epoch's posterior and the mask of its arms
+        that stay, before any reward.
     design : Design
         Choice of the arms of an epoch.
     width : Schedule
-        w: the bounds are mean -+ (w std + slack).
+        w: the bounds are mean -+ (w std + slack). If it has a method ``half_widths(posterior)``, w std is that, (N,).
     first_epoch : int
         N_1, the length of the first epoch.
     slack : float
@@ -107,9 +109,11 @@ class Elimination:
             if belief is epoch and not survival.resolved(epoch):  # App. D.2
                 length += self.first_epoch
                 continue
-            belief, about, done = epoch, active, 0
-            active, length = active[survival.kept(belief)], self.lengths(length)  # lines 10-11
+            belief, about, done, kept = epoch, active, 0, survival.kept(epoch)
+            active, length = active[kept], self.lengths(length)  # lines 10-11
             epoch = self.model.prior(arms[active], rng)
+            if hasattr(epoch, "follow"):
+                epoch.follow(belief, kept)
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
         """Mean -+ (width * std + slack), each (N,)."""
@@ -139,7 +143,8 @@ class Survival:
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
         """Mean -+ (width * std + slack), each (N,)."""
-        half_width = belief.std * self.width(belief) + self.slack
+        own = getattr(self.width, "half_widths", None)
+        half_width = (own(belief) if own else belief.std * self.width(belief)) + self.slack
         return belief.mean - half_width, belief.mean + half_width
 
     def kept(self, belief: Posterior) -> np.ndarray[Any, np.dtype[np.bool_]]:

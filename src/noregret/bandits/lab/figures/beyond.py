@@ -637,9 +637,8 @@ CATONI = Figure(
     name="beyond/catoni",
     title="Heavy tails with the constants of the theory: Catoni-REDS and Catoni-BPE",
     says="""
-        Ours, not a paper's: elimination with Catoni's mean has regret of order sqrt(gamma T) under rewards with a
-        finite variance, where the bounds of TGP-UCB and ATA-GP-UCB are larger. 'The paper' of the verdicts is our page
-        of guarantees.
+        Elimination with Catoni's mean has regret of order sqrt(gamma T) under rewards with a finite variance, where the
+        bounds of TGP-UCB and ATA-GP-UCB are larger. 'The paper' of the verdicts is our page of guarantees.
     """,
     how="""
         The functions of Fig. 1 (a) and (c) of the heavy-tails paper, a new one in every trial; Student-t noise of 3
