@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -85,7 +86,7 @@ class FitMatern:
         ends = np.append((centre - reach)[:-1], math.log(LEAST_NOISE)), centre + reach
         is_start = start is not None and len(start.theta) == len(centre)  # the other may have another kind of kernel
         starts = [start.theta] if start and is_start else self._starts(centre, likelihood, len(evidence.points))
-        found = min((_minimised(loss, each, *ends) for each in starts), key=lambda end: float(end.fun))
+        found = min((minimised(loss, each, *ends) for each in starts), key=lambda end: float(end.fun))
         return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
 
     def usual(self, evidence: Evidence, is_rough: bool = False) -> Fit:
@@ -115,14 +116,14 @@ class FitMatern:
         return np.array([self.spread] * dimension + amplitudes + half_life + [self.noise_spread])
 
 
-def _minimised(
-    loss: Callable[[Floats], tuple[float, Floats]], first: Floats, lower: Floats, upper: Floats
+def minimised(
+    loss: Callable[[Floats], tuple[float, Floats]], first: Floats, lower: Floats, upper: Floats, steps: int = 50
 ) -> OptimizeResult:
     """Result of L-BFGS-B started at ``first``."""
     from scipy.optimize import Bounds, minimize  # here, as it takes 0.1 s to import
 
     bounds = Bounds(lower, upper)
-    return minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50, "ftol": 3e-4})
+    return minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps, "ftol": 3e-4})
 
 
 def _is_mostly_names(evidence: Evidence) -> bool:
@@ -181,9 +182,6 @@ class Likelihood:
         self.evidence, self.is_rough = evidence, is_rough
         self.dimension = int(evidence.groups.max()) + 1
         self.answers_apart = None if evidence.ages is None else sp.pdist(evidence.ages[:, None])  # of pairs
-        columns = [evidence.points[:, evidence.groups == group] for group in range(self.dimension)]
-        self.apart = np.array([sp.pdist(its) for its in columns])
-        self._room = np.empty((3 + self.dimension, self.apart.shape[1]))  # for what every call computes: see `_kernels`
         unknown = np.isnan(evidence.noise)
         known = np.where(unknown, 0.0, trust / np.where(unknown, 1.0, evidence.noise) ** 2)
         self.own = evidence.summed(np.where(unknown, trust, 0.0))  # precision in units of 1 / s^2
@@ -196,6 +194,17 @@ class Likelihood:
         self.scatter, self.told_scatter = float(squares[unknown].sum()), float(squares[~unknown].sum())
         self.unknown = int(np.count_nonzero(unknown)) - evidence.agreement()
         self.constant = 0.5 * float(np.log(precision).sum()) - 0.5 * len(evidence) * math.log(2 * math.pi)
+
+    @cached_property
+    def apart(self) -> Floats:
+        """Distances in each parameter, of all pairs of points, (d, pairs)."""
+        evidence = self.evidence
+        return np.array([sp.pdist(evidence.points[:, evidence.groups == group]) for group in range(self.dimension)])
+
+    @cached_property
+    def _room(self) -> Floats:
+        """Memory for what every call computes: see `_kernels`."""
+        return np.empty((3 + self.dimension, self.apart.shape[1]))
 
     def at(self, fit: Fit) -> tuple[float, Fit]:
         """The value at a fit, and the fit with the most probable mean of f."""

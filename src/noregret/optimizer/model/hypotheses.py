@@ -253,16 +253,18 @@ class ModelConfig:
             if tried.nats <= found[0].nats:
                 found.append(tried)
                 break
-            found = self.noises(scale, standard, offset) + found
+            found = self.noises(scale, standard, offset, tried) + found
         return best_first(found)
 
-    def noises(self, scale: ValueScale, evidence: Evidence, offset: float = 0.0) -> list[Explained]:
+    def noises(
+        self, scale: ValueScale, evidence: Evidence, offset: float = 0.0, known: Explained | None = None
+    ) -> list[Explained]:
         """Noise models on one scale, given standardised observations, the best one first.
 
-        Heavier tails are tried as long as they explain more.
+        Heavier tails are tried as long as they explain more. One of the models may be ``known``.
         """
         first = Hypothesis(scale, self.noise_models[0], is_mostly_discrete(evidence))
-        tried = [self.explain(first, evidence, offset)]
+        tried = [known if known and known.hypothesis == first else self.explain(first, evidence, offset)]
         for noise in self.noise_models[1:]:
             last = tried[-1]
             under_last = _nats_under(evidence, noise, last.fit) + offset
