@@ -52,8 +52,8 @@ class Candidates:
     radii : floats
         Size of the clouds, step by step, in lengthscales.
     centres : int
-        How many of the best a cloud is drawn around. With twice as many coordinates or more, this many candidates climb
-        in the end: with fewer, clouds come as high. Decision 0189.
+        How many of the best a cloud is drawn around. With four times as many coordinates or more, this many candidates
+        climb in the end: with fewer, clouds come as high. Decision 0189.
     few : int
         In a space of at most this many points the posterior is made of all that were measured.
     whole : int
@@ -97,10 +97,8 @@ class Candidates:
         near = self._nearest(space, measured, lengthscales, math.ceil(part * brought))
 
         def predict(points: Floats) -> tuple[Floats, Floats, Floats]:
-            lifted = process.lifted(points)
-            variance = process.prior(points) - np.einsum("ij,ij->j", lifted, lifted)
-            mean = process.whitened @ lifted + (0.0 if penalty is None else penalty(points))
-            return lifted, mean, np.sqrt(np.maximum(variance, 0.0))
+            lifted, mean, std = process.predict_lifted(points)
+            return lifted, mean if penalty is None else mean + penalty(points), std
 
         drawn = [np.vstack([space.snap(measured[near]), spread_out(space, cover, 0, rng)])]
         seen = [predict(drawn[0])]
@@ -110,7 +108,7 @@ class Candidates:
                 best = points[np.union1d(top(mean + std, self.centres), top(mean, self.centres))]
                 centres = resample_inactive(space, best[np.arange(cloud_size) % len(best)], rng)
                 drawn.append(space.snap(around(centres, cloud_size, radius * lengthscales, groups, rng)))
-            elif len(groups) >= 2 * self.centres and math.isinf(space.count):
+            elif len(groups) >= 4 * self.centres and math.isinf(space.count):
                 incumbent = float(mean[: max(len(near), 1)].max())
                 best = points[top(log_expected_improvement(mean - incumbent, std), self.centres)]
                 drawn.append(self._climbed(space, predict, best, incumbent, lengthscales))

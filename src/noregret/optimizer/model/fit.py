@@ -75,7 +75,8 @@ class FitMatern:
         active_together = evidence.active_together or (dimension,) * dimension
         amplitudes = [self.amplitude, self.amplitude if is_named else self.additive][:parts]
         centre = self._medians(active_together, amplitudes, evidence, is_rough)
-        spread = self._spreads(dimension, parts, evidence)
+        half_life = [] if evidence.ages is None else [SAME if evidence.half_life else self.half_life_spread]
+        spread = np.array([self.spread] * (dimension + parts) + half_life + [self.noise_spread])
 
         def loss(theta: Floats) -> tuple[float, Floats]:
             value, gradient = likelihood(theta)
@@ -109,11 +110,6 @@ class FitMatern:
         lengthscales = [self.lengthscale * (each if is_rough else each**0.25) for each in together]
         half_life = [] if evidence.ages is None else [evidence.half_life or self.half_life]
         return np.log([*lengthscales, *amplitudes, *half_life, self.noise])
-
-    def _spreads(self, dimension: int, parts: int, evidence: Evidence) -> Floats:
-        amplitudes, known = [self.spread] * parts, SAME if evidence.half_life else self.half_life_spread
-        half_life = [] if evidence.ages is None else [known]
-        return np.array([self.spread] * dimension + amplitudes + half_life + [self.noise_spread])
 
 
 def minimised(
@@ -214,8 +210,8 @@ class Likelihood:
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
         lengthscales, amplitudes, half_life, variance = self._split(theta)
         kernels, slope, slopes = self._kernels(lengthscales, amplitudes.size)
-        faded = self._faded(half_life)
-        kernels *= faded
+        fading = 1.0 if self.answers_apart is None else faded(self.answers_apart, half_life)
+        kernels *= fading
         prior = sp.squareform(amplitudes @ kernels + CENTRE**2, checks=False)
         prior = _with_diagonal(prior, np.full(len(prior), amplitudes.sum() + CENTRE**2))
         value, root, solved, noise, share, between = self._solved(prior, variance)
@@ -225,13 +221,14 @@ class Likelihood:
         # 2 d value / d matrix, where p <= q
         gap = np.outer(solved, solved) - sp.dpotri(root, lower=1, overwrite_c=1)[0].T
         pairs = sp.squareform(gap, checks=False)
-        by_lengthscale = amplitudes[0] * self._lengthscale_part(pairs * faded * slope, lengthscales)
+        by_lengthscale = amplitudes[0] * self._lengthscale_part(pairs * fading * slope, lengthscales)
         if amplitudes.size > 1:
-            by_lengthscale += amplitudes[1] * (slopes @ (pairs * faded)) / (3 * self.dimension)
+            by_lengthscale += amplitudes[1] * (slopes @ (pairs * fading)) / (3 * self.dimension)
         by_amplitude = amplitudes * (2 * (kernels @ pairs) + gap.trace())
         by_noise = float((gap.diagonal() * noise + 1) @ share) - self.unknown + self.scatter / variance
         by_noise += float((1 - share) @ (2 * solved * share * self.between + between))
-        by_half_life = self._half_life_part(pairs, amplitudes @ kernels, half_life)
+        aged = [] if self.answers_apart is None else [pairs * self.answers_apart]
+        by_half_life = [float(each @ (amplitudes @ kernels)) * math.log(2) / (2 * half_life) for each in aged]
         return value, np.array([*by_lengthscale, *by_amplitude, *by_half_life, by_noise])
 
     def log_noise_of_repeats(self, expected: float) -> float:
@@ -267,16 +264,6 @@ class Likelihood:
         """Share of the precision that is estimated, and average of the measurements, of each point, two (u,)."""
         share = self.own * noise / variance
         return share, self.told_average + share * self.between
-
-    def _faded(self, half_life: float) -> Floats | float:
-        """Correlation of f between the times of the points of each pair."""
-        return 1.0 if self.answers_apart is None else faded(self.answers_apart, half_life)
-
-    def _half_life_part(self, pairs: Floats, covariance: Floats, half_life: float) -> list[float]:
-        """The slope by the log half-life, of which there is one if points have an age."""
-        if self.answers_apart is None:
-            return []
-        return [float((pairs * self.answers_apart) @ covariance) * math.log(2) / (2 * half_life)]
 
     def _kernels(self, lengthscales: Floats, parts: int) -> tuple[Floats, Floats, Floats]:
         """The first one or two parts of the kernel for all pairs, and what the slopes by log lengthscales are made of.
