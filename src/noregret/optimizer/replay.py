@@ -66,8 +66,7 @@ class Replay:
 
     def __init__(self, space: Any, goal: Goal | None, seed: int, *, as_good: float = 0.0, **options: Any) -> None:
         self._arguments, self._options = (space, goal, seed), options
-        scales_of_values = 2 * len(options.get("goals") or "1")
-        remembered = 1 + scales_of_values + len(options.get("constraints") or ())
+        remembered = 1 + 2 * len(options.get("goals") or "1") + len(options.get("constraints") or ())
         self._lock, self._calibration = Lock(), Remembering(as_good=as_good, remembered=remembered)
         self._begin()
 

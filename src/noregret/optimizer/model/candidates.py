@@ -120,7 +120,7 @@ class Candidates:
     def _climbed(
         self, space: Space, predict: Callable[[Floats], Any], starts: Floats, incumbent: float, lengthscales: Floats
     ) -> Floats:
-        """Where (n, d) points come to by eight steps of L-BFGS up the slope of ln EI, by differences, all at once."""
+        """Ends of eight steps of L-BFGS from (n, d) points up the slope of ln EI, by differences, all at once."""
         shape, sizes = (len(starts), -1, starts.shape[1]), 10 * SAME * np.minimum(lengthscales, 1.0)
         moves = np.vstack([np.zeros(len(sizes)), np.diag(sizes)])
 

@@ -236,11 +236,6 @@ class PosteriorAtArms:
         """1/2 ln det(I + K / D)."""
         return float(np.log(self.full.root.diagonal()).sum() - 0.5 * np.log(self.rows.noise).sum())
 
-    @property
-    def all_lifted(self) -> Floats:
-        """V of all rows, (rows, N)."""
-        return np.vstack([self.lifted, self.steps])
-
     @cached_property
     def full(self) -> Conditioned:
         """The process given all rows."""
