@@ -11,6 +11,7 @@ from scipy.stats import t as student
 from tests.optimizer.configs import answer_of, fit_of, observed, with_rule
 
 from noregret import Choice, ExactGP, ExpectedImprovement, Float, Int, Matern, Optimizer
+from noregret.gp.improvement import log_expected_improvement
 from noregret.optimizer import OptimizerConfig
 from noregret.optimizer.config import SimultaneousWidth
 from noregret.optimizer.model import learning, posterior
@@ -518,6 +519,17 @@ def test_many_points_are_predicted_as_few_are(monkeypatch):
     assert [column.shape for column in belief.predict(points[:0])] == [(0,), (0,)]
 
 
+@pytest.mark.parametrize("width", [19, 20])
+def test_in_twenty_dimensions_and_more_the_best_candidates_climb(width):
+    space, rng = ParameterSpace({f"x{i}": Float(0, 1) for i in range(width)}), np.random.default_rng(0)
+    measured = rng.random((40, width))
+    belief = observed(Matern(2.5, 2.0), measured, -((measured - 0.5) ** 2).sum(axis=1), 0.01)
+    points = Candidates()(space, belief, measured, np.full(width, 2.0), rng).points
+    mean, std = belief.predict(points)
+    scores = log_expected_improvement(mean - belief.predict(measured)[0].max(), std)
+    assert (min(scores[-5:]) > max(scores[:-5])) == (width >= 20)
+
+
 @pytest.mark.parametrize(("parameters", "answers"), [(1, 9), (20, 28), (50, 28)])
 def test_the_first_fit_waits_for_a_few_answers(parameters, answers):
     assert OptimizerConfig().first(ParameterSpace({f"x{i}": Float(0, 1) for i in range(parameters)})) == answers
@@ -526,8 +538,8 @@ def test_the_first_fit_waits_for_a_few_answers(parameters, answers):
 def test_only_a_list_of_names_has_a_rule_of_its_own():
     improve, letters = Improve(), Choice(["a", "b", "c"])
 
-    def rule(question, space, is_moving=False, noise=0.3):
-        models = SimpleNamespace(fit=fit_of((0.3,), 1.0, noise))
+    def rule(question, space, is_moving=False, noise=0.3, is_rough=False):
+        models = SimpleNamespace(fit=replace(fit_of((0.3,), 1.0, noise), is_rough=is_rough))
         return question._rule(SimpleNamespace(space=ParameterSpace(space), is_moving=is_moving, models=models))
 
     assert rule(improve, {"x": letters}) == AMONG_NAMES
@@ -535,6 +547,9 @@ def test_only_a_list_of_names_has_a_rule_of_its_own():
     for space in ({"x": letters, "y": letters}, {"x": Int(1, 3)}, {"x": Float(0, 1)}):
         assert rule(improve, space) == SaturatedImprovement()
         assert rule(improve, space, noise=0.01) == SaturatedImprovement(by_decision=True), "next to no noise"
+    assert rule(improve, {"x": Int(1, 3)}, is_rough=True) == SaturatedImprovement(), "a noisy list is measured again"
+    table = {"x": Int(1, 3), "y": Int(1, 3)}
+    assert rule(improve, table, is_rough=True) == SaturatedImprovement(by_decision=True), "at any noise"
     assert rule(Improve(rule=ExpectedImprovement()), {"x": letters}) == ExpectedImprovement()
     assert with_rule(None) == OptimizerConfig(), "the helper of these tests is up to date"
 

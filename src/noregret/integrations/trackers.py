@@ -40,7 +40,6 @@ class Writer(Protocol):
 
     def start(self, name: str, study: Facts) -> None:
         """Begin a run. ``study`` describes what is tuned: goal, parameters, baseline."""
-        ...
 
     def trial(self, number: int, params: Facts, values: Numbers, best: Numbers) -> None:
         """Write a trial.
@@ -57,11 +56,9 @@ class Writer(Protocol):
         best : mapping
             ``best/estimate``, ``best/lower`` and ``best/upper`` of the setting that is recommended now, if known.
         """
-        ...
 
     def finish(self, params: Facts, best: Numbers, has_failed: bool) -> None:
         """Write the recommended setting, if there is one, and end the run."""
-        ...
 
 
 KINDS = {"objective": "value", "constraint": "constraint", "cost": "cost", "tracked": "measure"}

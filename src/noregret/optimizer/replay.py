@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from hashlib import sha256
+from itertools import islice
 from threading import Lock
 from typing import Any
 
@@ -31,7 +32,7 @@ class Remembering(OptimizerConfig):
     """
 
     remembered: int = field(kw_only=True)
-    """Number of fits that are kept: one of the values, one of each constraint, and one of the costs."""
+    """Number of fits that are kept: of the values on two scales of the parameters, each constraint, and the costs."""
     _kept: dict[bytes, FittedModels] = field(default_factory=dict, repr=False, compare=False)
 
     def calibrated(self, evidence: Evidence) -> FittedModels:
@@ -65,7 +66,7 @@ class Replay:
 
     def __init__(self, space: Any, goal: Goal | None, seed: int, *, as_good: float = 0.0, **options: Any) -> None:
         self._arguments, self._options = (space, goal, seed), options
-        remembered = 1 + len(options.get("goals") or "1") + len(options.get("constraints") or ())
+        remembered = 1 + 2 * len(options.get("goals") or "1") + len(options.get("constraints") or ())
         self._lock, self._calibration = Lock(), Remembering(as_good=as_good, remembered=remembered)
         self._begin()
 
@@ -78,12 +79,20 @@ class Replay:
         The trials have an outcome, in the order of arrival; the first ``settled`` will stay the first, if not all will.
         """
         with self._lock:
-            self._continue_with(trials[:settled])
+            if self._is_fit_needed_after(trials[:settled]):
+                self._optimizer.calibrated  # noqa: B018 - before it is copied
             optimizer, known = copy(self._optimizer), len(self._told)
         optimizer.add(map(final, trials[known:]))
         for trial in pending:
             optimizer.expect(trial.params, trial.context, fidelity=trial.fidelity, number=trial.number)
         return optimizer
+
+    def made_fits(self, trials: Sequence[Trial]) -> Fits:
+        """Fits that the next question after these trials needs, for a replay of the same study in another process."""
+        with self._lock:
+            if self._is_fit_needed_after(trials):
+                self._optimizer._current.fit(self._optimizer._history)
+            return self._calibration.fits
 
     def remember(self, fits: Fits) -> None:
         """Use fits that a replay of the same study has made in another process."""
@@ -94,11 +103,11 @@ class Replay:
 
         It is known without fitting, but only without drift.
         """
-        if not self._is_fit_needed(trials):
+        answers = [trial for trial in trials for _ in range(self._measures.runs(trial))]
+        values = (place for place, trial in enumerate(answers, 1) if self._measures.has_value(trial))
+        usable = next(islice(values, 1, None), None)
+        if usable is None or not self._is_fit_near(len(answers)):
             return 0
-        answers = [index for index, trial in enumerate(trials) for _ in range(self._measures.runs(trial))]
-        values = (place for place, index in enumerate(answers, 1) if self._measures.has_value(trials[index]))
-        _, usable = next(values), next(values)
         return self._calibration.fitted_from(len(answers), usable, self._optimizer._history.space)
 
     def _begin(self) -> None:
@@ -107,20 +116,18 @@ class Replay:
         self._measures = self._optimizer.measures
         self._told: list[Trial] = []
 
-    def _continue_with(self, trials: Sequence[Trial]) -> None:
-        """Tell the kept optimizer the new trials, and let it fit before it is copied."""
+    def _is_fit_needed_after(self, trials: Sequence[Trial]) -> bool:
+        """Tell the kept optimizer the new trials; return True if a fit is likely to choose its next question."""
         if not are_same(self._told, trials[: len(self._told)]):
             self._begin()
         self._optimizer.add(map(final, trials[len(self._told) :]))
         self._told = list(trials)
-        if self._is_fit_needed(trials):
-            self._optimizer.calibrated  # noqa: B018
+        history = self._optimizer._history
+        return history.measured > 1 and self._is_fit_near(len(history))
 
-    def _is_fit_needed(self, trials: Sequence[Trial]) -> bool:
-        """Return True if a fit is likely to choose the next question; it does not choose the first ones."""
-        first = self._optimizer.calibration.first(self._optimizer.space)
-        answers = sum(map(self._measures.runs, trials))
-        return 2 * answers >= first and sum(map(self._measures.runs, filter(self._measures.has_value, trials))) > 1
+    def _is_fit_near(self, answers: int) -> bool:
+        """Return True if pending trials may complete the opening questions, which no fit chooses."""
+        return 2 * answers >= self._optimizer.calibration.first(self._optimizer.space)
 
 
 def are_same(first: Sequence[Trial], second: Sequence[Trial]) -> bool:

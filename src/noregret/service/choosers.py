@@ -21,10 +21,10 @@ from itertools import count
 from multiprocessing import Pipe, Process
 from multiprocessing.connection import Connection
 from time import monotonic
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from noregret.gp.threads import one_thread
-from noregret.optimizer import Fits, Optimizer, Reading, Remembering, Replay, Trial, is_same, is_to_stop
+from noregret.optimizer import Fits, Optimizer, Reading, Replay, Trial, is_same, is_to_stop
 from noregret.studies.learning.suggest import replay_of
 from noregret.studies.study.study import Params, Study
 
@@ -37,8 +37,8 @@ NUMBERS = count()
 
 
 WAIT_SECONDS = 0.2
-"""Time for which the first ask that needs a fit waits for it. A single client then gets trials that know of its last
-answer, unless the fit takes longer."""
+"""Time for which the first ask that needs a fit waits for it, unless the fitter is at work for another study. A single
+client then gets trials that know of its last answer, unless the fit takes longer."""
 BEHIND, BEHIND_PART = 32, 0.25
 """Number of answers, or part of those known, that a suggestion may miss. An ask that would miss more waits for the fit:
 clients that answer faster than fits are made would otherwise leave the model behind for good."""
@@ -60,8 +60,8 @@ class Request(NamedTuple):
     """The answers that follow them."""
     settled: int | None
     """Number of all answers that will stay the first, None if all will."""
-    then: Callable[[Optimizer], Any]
-    """Function that is called with the optimizer."""
+    then: Callable[[Optimizer], Any] | None
+    """Function that is called with the optimizer; None for the fits that its next question needs."""
     fits: Fits
     """Fits that were made for this study in another process."""
     gone: Sequence[int] = ()
@@ -87,11 +87,18 @@ class Chooser:
         self._process.start()
         theirs.close()
         self._queue = ThreadPoolExecutor(1)
+        self._last: Future[Any] | None = None
         self._gone: list[int] = []
 
     def ask(self, request: Request) -> Any:
         """Return the result, or raise the exception of the chooser; ChooserLost if the process has ended."""
-        return self._queue.submit(self._exchange, request).result()
+        answer = self._last = self._queue.submit(self._exchange, request)
+        return answer.result()
+
+    @property
+    def is_busy(self) -> bool:
+        """True while there are requests without an answer."""
+        return self._last is not None and not self._last.done()
 
     def _exchange(self, request: Request) -> Any:
         try:
@@ -127,14 +134,14 @@ class ModelClient:
     def __call__(
         self,
         answers: Sequence[Trial],
-        then: Callable[[Optimizer], T],
+        then: Callable[[Optimizer], T] | None = None,
         settled: int | None = None,
         fits: Fits = NO_FITS,
     ) -> T:
-        """Result of a function of an optimizer that knows these answers.
+        """Result of a function of an optimizer that knows these answers; without one, the fits that it needs.
 
-        ``answers`` and ``settled`` are as `Replay` takes them, and ``fits`` as `made_fits` returns them. ``then`` and
-        its result are sent between processes.
+        ``answers`` and ``settled`` are as `Replay` takes them, and ``fits`` as `Replay.made_fits` returns them.
+        ``then`` and its result are sent between processes.
         """
         self._replay.remember(fits)
         if self._chooser is not None:
@@ -147,7 +154,7 @@ class ModelClient:
             except ChooserLost:
                 LOG.error("a process that chooses what to measure has ended: the server does so itself")
                 self._chooser = None
-        return then(self._replay(answers, settled=settled))
+        return cast(T, _result(self._replay, answers, settled, then))
 
 
 def _shared(first: Sequence[Trial], second: Sequence[Trial]) -> int:
@@ -182,20 +189,20 @@ def _replied(studies: dict[int, tuple[Replay, list[Trial]]], request: Request) -
         replay, answers = studies[request.study]
         answers[request.start :] = request.answers
         replay.remember(request.fits)
-        return Reply(request.then(replay(answers, settled=request.settled)))
+        return Reply(_result(replay, answers, request.settled, request.then))
     except Exception as error:  # the server reports it, whatever it is
         return Reply(error=error)
+
+
+def _result(
+    replay: Replay, answers: Sequence[Trial], settled: int | None, then: Callable[[Optimizer], Any] | None
+) -> Any:
+    return replay.made_fits(answers) if then is None else then(replay(answers, settled=settled))
 
 
 def itself(optimizer: Optimizer) -> Optimizer:
     """The optimizer, to be asked here."""
     return optimizer
-
-
-def made_fits(optimizer: Optimizer) -> Fits:
-    """The fits that an optimizer of a `Replay` needs for its next question."""
-    assert isinstance(optimizer.calibration, Remembering)
-    return optimizer.calibration.fits
 
 
 def chosen(pending: Sequence[Trial], contexts: Sequence[Params | None], optimizer: Optimizer) -> list[Trial]:
@@ -265,8 +272,9 @@ class Fitting:
         if made_from in (0, self._made_from):
             return Ready(fresh, NO_FITS)
         if self._job is None or self._job.told != len(told):
-            fits = self._pool.submit(ModelClient(replay_of(self._study), self._fitter), answers, made_fits)
-            self._job = Job(len(told), fresh, made_from, monotonic() + WAIT_SECONDS, fits)
+            deadline = monotonic() + (0.0 if self._fitter.is_busy else WAIT_SECONDS)
+            fits: Future[Fits] = self._pool.submit(ModelClient(replay_of(self._study), self._fitter), answers)
+            self._job = Job(len(told), fresh, made_from, deadline, fits)
         job = self._job
         has_last_fit = self._replay.fitted_from(told) == self._made_from > 0
         may_go_ahead = has_last_fit and len(fresh) <= max(BEHIND, BEHIND_PART * len(told))

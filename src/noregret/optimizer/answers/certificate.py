@@ -390,10 +390,8 @@ def half_height() -> float:
     >>> round(half_height(), 2)
     1.04
     """
-    from scipy.optimize import brentq  # here, as it takes 0.1 s to import
-
     hill, top = Matern(2.5, 1.0), np.zeros((1, 1))
-    return float(brentq(lambda distance: float(hill(top, top + distance)[0, 0]) - 0.5, 0, 2))
+    return float(sp.brentq(lambda distance: float(hill(top, top + distance)[0, 0]) - 0.5, 0, 2))
 
 
 def clopper_pearson_test(count: Callable[[int], int], share: float, risk: float) -> bool:

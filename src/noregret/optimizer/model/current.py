@@ -270,18 +270,15 @@ class Beliefs:
 
     def snapshot(self, history: History, space: Space, needed: Iterable[int] = ()) -> Snapshot:
         """State after all answers, two of which have a value of an objective, with the ``needed`` points as arms."""
-        self.space, other = space, space.logarithmic
-        if other is not None and history.logarithmic is not None and self._is_better(history.logarithmic, history):
-            history, space = history.logarithmic, other
+        self.space, needed, (history, fitted, fits) = space, tuple(needed), self.fit(history)
+        if history.space is not self._space and space.logarithmic is not None:
+            space = space.logarithmic
         known = self._known(history)
-        fitted, needed = {name: self._fitted(own, name) for name, own in known.items()}, tuple(needed)
-        first = next(iter(fitted.values()))
         if self._risks is not None and (self._safety is None or self._safety.answers != len(history)):
-            fits = self._fit_constraints(history, first.at, first.models.is_moving)
             self._safety = safety(history, self._limits, self._risks, fits)
         weighed, drawn, stop = self._weighed, self._drawn, max(each.weigh for each in fitted.values())
         if weighed is None or weighed.stop != stop or not _are_same(weighed.fitted, fitted):
-            weighed, drawn = self._weigh(known, fitted, stop), None
+            weighed, drawn = self._weigh(known, fitted, fits, stop), None
         if drawn is None or (drawn.space is not space and drawn.space != space):
             drawn = self._draw(history, space, weighed, needed)
         drawn = self._place(history, drawn, weighed, needed)
@@ -294,6 +291,14 @@ class Beliefs:
             seen = own, space, learnt.models, drawn.beliefs[name], drawn.numbers, margins, learnt, trust
             found[name] = Snapshot(*seen, safety=self._safety, step=weighed.fitted[name].step)
         return replace(next(iter(found.values())), objectives=found)
+
+    def fit(self, history: History) -> tuple[History, Mapping[str, Fitted], Mapping[str, FittedModels]]:
+        """The history in the coordinates that explain the values better, and fits of the objectives and constraints."""
+        other = history.logarithmic
+        history = other if other is not None and self._is_better(other, history) else history
+        fitted = {name: self._fitted(own, name) for name, own in self._known(history).items()}
+        first = next(iter(fitted.values()))
+        return history, fitted, self._fit_constraints(history, first.at, first.models.is_moving)
 
     def _known(self, history: History) -> dict[str, History]:
         """History of each objective that has two values."""
@@ -342,7 +347,13 @@ class Beliefs:
             LOG.debug("fitted after %d answers: noise %.3g, lengthscales %s", stop, fit.noise, fit.lengthscales)
         return self._still[key][1]
 
-    def _weigh(self, known: Mapping[str, History], fitted: Mapping[str, Fitted], stop: int) -> _Weighed:
+    def _weigh(
+        self,
+        known: Mapping[str, History],
+        fitted: Mapping[str, Fitted],
+        constraints: Mapping[str, FittedModels],
+        stop: int,
+    ) -> _Weighed:
         """Weigh the answers up to the milestone."""
         met, learnt = set[int](), dict[str, Learnt]()
         rows, observed = dict[str, Ints](), dict[str, Ints]()
@@ -357,9 +368,8 @@ class Beliefs:
             learnt[name], rows[name], observed[name] = learn(models, kept), numbers[points], kept.when
             met.update(numbers.tolist())
         left_out = frozenset(met).difference(*(each.tolist() for each in rows.values()))
-        first, history = next(iter(fitted.values())), next(iter(known.values()))
-        for name, models in self._fit_constraints(history, first.at, first.models.is_moving).items():
-            evidence = history.numbers(name, stop)
+        for name, models in constraints.items():
+            evidence = next(iter(known.values())).numbers(name, stop)
             kept, _ = self._kept(models, evidence, stop, np.zeros(len(evidence.points), dtype=bool))
             learnt[name] = learn(models, kept)
         return _Weighed(stop, fitted, learnt, rows, observed, left_out)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -74,7 +75,8 @@ class FitMatern:
         active_together = evidence.active_together or (dimension,) * dimension
         amplitudes = [self.amplitude, self.amplitude if is_named else self.additive][:parts]
         centre = self._medians(active_together, amplitudes, evidence, is_rough)
-        spread = self._spreads(dimension, parts, evidence)
+        half_life = [] if evidence.ages is None else [SAME if evidence.half_life else self.half_life_spread]
+        spread = np.array([self.spread] * (dimension + parts) + half_life + [self.noise_spread])
 
         def loss(theta: Floats) -> tuple[float, Floats]:
             value, gradient = likelihood(theta)
@@ -85,7 +87,7 @@ class FitMatern:
         ends = np.append((centre - reach)[:-1], math.log(LEAST_NOISE)), centre + reach
         is_start = start is not None and len(start.theta) == len(centre)  # the other may have another kind of kernel
         starts = [start.theta] if start and is_start else self._starts(centre, likelihood, len(evidence.points))
-        found = min((_minimised(loss, each, *ends) for each in starts), key=lambda end: float(end.fun))
+        found = min((minimised(loss, each, *ends) for each in starts), key=lambda end: float(end.fun))
         return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
 
     def usual(self, evidence: Evidence, is_rough: bool = False) -> Fit:
@@ -109,20 +111,15 @@ class FitMatern:
         half_life = [] if evidence.ages is None else [evidence.half_life or self.half_life]
         return np.log([*lengthscales, *amplitudes, *half_life, self.noise])
 
-    def _spreads(self, dimension: int, parts: int, evidence: Evidence) -> Floats:
-        amplitudes, known = [self.spread] * parts, SAME if evidence.half_life else self.half_life_spread
-        half_life = [] if evidence.ages is None else [known]
-        return np.array([self.spread] * dimension + amplitudes + half_life + [self.noise_spread])
 
-
-def _minimised(
-    loss: Callable[[Floats], tuple[float, Floats]], first: Floats, lower: Floats, upper: Floats
+def minimised(
+    loss: Callable[[Floats], tuple[float, Floats]], first: Floats, lower: Floats, upper: Floats, steps: int = 50
 ) -> OptimizeResult:
     """Result of L-BFGS-B started at ``first``."""
     from scipy.optimize import Bounds, minimize  # here, as it takes 0.1 s to import
 
     bounds = Bounds(lower, upper)
-    return minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50, "ftol": 3e-4})
+    return minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps, "ftol": 3e-4})
 
 
 def _is_mostly_names(evidence: Evidence) -> bool:
@@ -181,9 +178,6 @@ class Likelihood:
         self.evidence, self.is_rough = evidence, is_rough
         self.dimension = int(evidence.groups.max()) + 1
         self.answers_apart = None if evidence.ages is None else sp.pdist(evidence.ages[:, None])  # of pairs
-        columns = [evidence.points[:, evidence.groups == group] for group in range(self.dimension)]
-        self.apart = np.array([sp.pdist(its) for its in columns])
-        self._room = np.empty((3 + self.dimension, self.apart.shape[1]))  # for what every call computes: see `_kernels`
         unknown = np.isnan(evidence.noise)
         known = np.where(unknown, 0.0, trust / np.where(unknown, 1.0, evidence.noise) ** 2)
         self.own = evidence.summed(np.where(unknown, trust, 0.0))  # precision in units of 1 / s^2
@@ -197,6 +191,17 @@ class Likelihood:
         self.unknown = int(np.count_nonzero(unknown)) - evidence.agreement()
         self.constant = 0.5 * float(np.log(precision).sum()) - 0.5 * len(evidence) * math.log(2 * math.pi)
 
+    @cached_property
+    def apart(self) -> Floats:
+        """Distances in each parameter, of all pairs of points, (d, pairs)."""
+        evidence = self.evidence
+        return np.array([sp.pdist(evidence.points[:, evidence.groups == group]) for group in range(self.dimension)])
+
+    @cached_property
+    def _room(self) -> Floats:
+        """Memory for what every call computes: see `_kernels`."""
+        return np.empty((3 + self.dimension, self.apart.shape[1]))
+
     def at(self, fit: Fit) -> tuple[float, Fit]:
         """The value at a fit, and the fit with the most probable mean of f."""
         solved = self._solved(CENTRE**2 + fit.covariance(self.evidence), fit.noise**2)
@@ -205,8 +210,8 @@ class Likelihood:
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
         lengthscales, amplitudes, half_life, variance = self._split(theta)
         kernels, slope, slopes = self._kernels(lengthscales, amplitudes.size)
-        faded = self._faded(half_life)
-        kernels *= faded
+        fading = 1.0 if self.answers_apart is None else faded(self.answers_apart, half_life)
+        kernels *= fading
         prior = sp.squareform(amplitudes @ kernels + CENTRE**2, checks=False)
         prior = _with_diagonal(prior, np.full(len(prior), amplitudes.sum() + CENTRE**2))
         value, root, solved, noise, share, between = self._solved(prior, variance)
@@ -216,13 +221,14 @@ class Likelihood:
         # 2 d value / d matrix, where p <= q
         gap = np.outer(solved, solved) - sp.dpotri(root, lower=1, overwrite_c=1)[0].T
         pairs = sp.squareform(gap, checks=False)
-        by_lengthscale = amplitudes[0] * self._lengthscale_part(pairs * faded * slope, lengthscales)
+        by_lengthscale = amplitudes[0] * self._lengthscale_part(pairs * fading * slope, lengthscales)
         if amplitudes.size > 1:
-            by_lengthscale += amplitudes[1] * (slopes @ (pairs * faded)) / (3 * self.dimension)
+            by_lengthscale += amplitudes[1] * (slopes @ (pairs * fading)) / (3 * self.dimension)
         by_amplitude = amplitudes * (2 * (kernels @ pairs) + gap.trace())
         by_noise = float((gap.diagonal() * noise + 1) @ share) - self.unknown + self.scatter / variance
         by_noise += float((1 - share) @ (2 * solved * share * self.between + between))
-        by_half_life = self._half_life_part(pairs, amplitudes @ kernels, half_life)
+        aged = [] if self.answers_apart is None else [pairs * self.answers_apart]
+        by_half_life = [float(each @ (amplitudes @ kernels)) * math.log(2) / (2 * half_life) for each in aged]
         return value, np.array([*by_lengthscale, *by_amplitude, *by_half_life, by_noise])
 
     def log_noise_of_repeats(self, expected: float) -> float:
@@ -258,16 +264,6 @@ class Likelihood:
         """Share of the precision that is estimated, and average of the measurements, of each point, two (u,)."""
         share = self.own * noise / variance
         return share, self.told_average + share * self.between
-
-    def _faded(self, half_life: float) -> Floats | float:
-        """Correlation of f between the times of the points of each pair."""
-        return 1.0 if self.answers_apart is None else faded(self.answers_apart, half_life)
-
-    def _half_life_part(self, pairs: Floats, covariance: Floats, half_life: float) -> list[float]:
-        """The slope by the log half-life, of which there is one if points have an age."""
-        if self.answers_apart is None:
-            return []
-        return [float((pairs * self.answers_apart) @ covariance) * math.log(2) / (2 * half_life)]
 
     def _kernels(self, lengthscales: Floats, parts: int) -> tuple[Floats, Floats, Floats]:
         """The first one or two parts of the kernel for all pairs, and what the slopes by log lengthscales are made of.

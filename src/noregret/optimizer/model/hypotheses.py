@@ -253,16 +253,18 @@ class ModelConfig:
             if tried.nats <= found[0].nats:
                 found.append(tried)
                 break
-            found = self.noises(scale, standard, offset) + found
+            found = self.noises(scale, standard, offset, tried) + found
         return best_first(found)
 
-    def noises(self, scale: ValueScale, evidence: Evidence, offset: float = 0.0) -> list[Explained]:
+    def noises(
+        self, scale: ValueScale, evidence: Evidence, offset: float = 0.0, known: Explained | None = None
+    ) -> list[Explained]:
         """Noise models on one scale, given standardised observations, the best one first.
 
-        Heavier tails are tried as long as they explain more.
+        Heavier tails are tried as long as they explain more. One of the models may be ``known``.
         """
         first = Hypothesis(scale, self.noise_models[0], is_mostly_discrete(evidence))
-        tried = [self.explain(first, evidence, offset)]
+        tried = [known if known and known.hypothesis == first else self.explain(first, evidence, offset)]
         for noise in self.noise_models[1:]:
             last = tried[-1]
             under_last = _nats_under(evidence, noise, last.fit) + offset
@@ -282,29 +284,20 @@ class ModelConfig:
     ) -> Explained:
         """Fit a hypothesis to standardised observations; ``offset`` is added to its evidence.
 
-        Trust and fit are improved in turn; from a ``start`` once is enough.
+        Trust and fit are improved in turn; from a ``start`` once is enough. Bounds are left out at first, then replaced
+        by what stands for them: given that, the slope of the log evidence is the one of Gaussian observations.
         """
-        noise, is_rough = hypothesis.noise, hypothesis.is_rough
-        if evidence.bounds is not None:
-            return self._explain_bounds(hypothesis, evidence, offset)
-        trust = noise.first(evidence) if start is None else noise.trust(evidence, start)
-        fit = self.fit(evidence, trust, start, is_rough)
-        for _ in range(self.alternations - 1 if noise.heavy and start is None else 0):
-            trust = noise.trust(evidence, fit)
-            fit = self.fit(evidence, trust, fit, is_rough)
-        return Explained(hypothesis, fit, _nats(evidence, trust, noise, fit) + offset)
-
-    def _explain_bounds(self, hypothesis: Hypothesis, evidence: Evidence, offset: float) -> Explained:
-        """The same with bounds among the observations: fitted without them at first, then with what stands for them.
-
-        Given the sites, the slope of the log evidence by the numbers of the kernel is that of Gaussian observations.
-        """
-        noise, is_rough = hypothesis.noise, hypothesis.is_rough
-        fit = self.fit(evidence.exact, noise.first(evidence.exact), None, is_rough)
-        for _ in range(self.alternations - 1):
-            found, trust, *_ = censoring.resolved(evidence, fit, noise)
-            fit = self.fit(found, trust, fit, is_rough)
-        return Explained(hypothesis, fit, _nats_under(evidence, noise, fit) + offset)
+        noise, known, is_exact = hypothesis.noise, evidence.exact, evidence.bounds is None
+        trust = noise.first(known) if start is None else noise.trust(known, start)
+        fit = self.fit(known, trust, start, hypothesis.is_rough)
+        for _ in range(self.alternations - 1 if not is_exact or (noise.heavy and start is None) else 0):
+            if is_exact:
+                trust = noise.trust(evidence, fit)
+            else:
+                known, trust, *_ = censoring.resolved(evidence, fit, noise)
+            fit = self.fit(known, trust, fit, hypothesis.is_rough)
+        nats = _nats(evidence, trust, noise, fit) if is_exact else _nats_under(evidence, noise, fit)
+        return Explained(hypothesis, fit, nats + offset)
 
     def _slip(self, tried: Sequence[Explained], evidence: Evidence, offset: float) -> list[Explained]:
         """The last noise model with a fit to all points but one, the one that the others predict worst; or nothing.

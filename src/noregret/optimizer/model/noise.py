@@ -45,40 +45,31 @@ class NoiseModel(Protocol):
     @property
     def heavy(self) -> bool:
         """True if trust differs between measurements."""
-        ...
 
     @property
     def varies(self) -> bool:
         """True if the noise level varies with the setting."""
-        ...
 
     def first(self, evidence: Evidence) -> Floats:
         """Trust in each measurement before anything is fitted, (n,)."""
-        ...
 
     def trust(self, evidence: Evidence, fit: Fit) -> Floats:
         """Factor on the precision of each measurement, (n,)."""
-        ...
 
     def learnt(self, evidence: Evidence, fit: Fit) -> NoiseModel:
         """The same with the noise levels that these measurements suggest."""
-        ...
 
     def levels(self, points: Floats) -> Floats:
         """Variance of the noise at (n, d) points, as a multiple of the fitted one, (n,)."""
-        ...
 
     def arriving(self, residual: float, std: float, noise: float) -> float:
         """Trust in one new measurement with this residual, under a posterior with this std."""
-        ...
 
     def distance(self, deviations: float) -> float:
         """The standard deviations of a Gaussian that are as rare as this number of units of this noise."""
-        ...
 
     def cost(self, evidence: Evidence, trust: Floats) -> float:
         """Nats to subtract from the log likelihood under this trust, since the trust was chosen."""
-        ...
 
 
 class _OneLevel:

@@ -89,17 +89,16 @@ class Conditioned:
 
     def predict(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean and std at (n, d) points, each (n,)."""
-        parts = [
-            self._told(points[start : start + POINTS_AT_ONCE])
-            for start in range(0, max(len(points), 1), POINTS_AT_ONCE)
-        ]
+        starts = range(0, max(len(points), 1), POINTS_AT_ONCE)
+        parts = [self.predict_lifted(points[start : start + POINTS_AT_ONCE])[1:] for start in starts]
         mean, std = (np.concatenate(column) for column in zip(*parts, strict=True))
         return mean, std
 
-    def _told(self, points: Floats) -> tuple[Floats, Floats]:
+    def predict_lifted(self, points: Floats) -> tuple[Floats, Floats, Floats]:
+        """`lifted`, mean and std at (n, d) points."""
         lifted = self.lifted(points)
         variance = self.prior(points) - np.einsum("ij,ij->j", lifted, lifted)
-        return self.whitened @ lifted, np.sqrt(np.maximum(variance, 0.0))
+        return lifted, self.whitened @ lifted, np.sqrt(np.maximum(variance, 0.0))
 
     def given(self, known: Floats) -> Callable[[Floats, Floats], tuple[Floats, Floats, Floats]]:
         """Function of (n, d) points, which are lifted to (r, n) already.
@@ -236,11 +235,6 @@ class PosteriorAtArms:
     def information_gain(self) -> float:
         """1/2 ln det(I + K / D)."""
         return float(np.log(self.full.root.diagonal()).sum() - 0.5 * np.log(self.rows.noise).sum())
-
-    @property
-    def all_lifted(self) -> Floats:
-        """V of all rows, (rows, N)."""
-        return np.vstack([self.lifted, self.steps])
 
     @cached_property
     def full(self) -> Conditioned:

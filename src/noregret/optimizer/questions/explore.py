@@ -111,26 +111,27 @@ class ShorterLengthscales:
     Decision 0191."""
 
     def __call__(self, state: PendingSnapshot, rng: Rng) -> Floats:
-        starts, score = state.belief.arms[state.incumbents], self.score(state)
-        return best_of_cloud(state.space, starts, score(starts), self.reach(state), score, rng)
+        score, known = self.score(state)
+        return best_of_cloud(state.space, state.belief.arms[state.incumbents], known, self.reach(state), score, rng)
 
     def reach(self, state: PendingSnapshot) -> Floats:
         """The shorter lengthscale of each coordinate, (d,)."""
         return self.ratio * np.array(state.models.fit.lengthscales)[list(state.space.groups)]
 
-    def score(self, state: PendingSnapshot) -> Score:
-        """Log expected improvement at points, and log probability that they are feasible."""
+    def score(self, state: PendingSnapshot) -> tuple[Score, Floats]:
+        """Log expected improvement plus log probability of being feasible: a function, and its values at incumbents."""
         fit, belief, arms = state.models.fit, state.belief, state.incumbents
         highest = float(belief.mean[arms].max())
         fit = fit.scaled(self.ratio, max(1.0, highest / (CAUTION * fit.size)))
         other = condition(fit.kernel(np.array(state.space.groups)), belief.rows, fit.half_life, belief.first.now)
-        incumbent = float(other.predict(belief.arms[arms])[0].max()) + self.margin * fit.size
+        means, stds = other.predict(belief.arms[arms])
+        incumbent = float(means.max()) + self.margin * fit.size
 
         def score(points: Floats) -> Floats:
             mean, std = other.predict(points)
             return np.asarray(log_expected_improvement(mean - incumbent, std) + state.log_feasible_at(points))
 
-        return score
+        return score, log_expected_improvement(means - incumbent, stds) + state.log_feasible[arms]
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ class AroundSurprise:
             apart = (((cloud - point) / reach) ** 2).sum(axis=1)
             cloud = cloud[(apart > SAME) & (apart < 1.0) & state.space.holds(cloud)]
             if len(cloud):
-                return np.asarray(cloud[np.argmax(self.shorter.score(state)(cloud))])
+                return np.asarray(cloud[np.argmax(self.shorter.score(state)[0](cloud))])
         return None
 
 

@@ -49,11 +49,6 @@ def for_objectives(questions: Sequence[Question]) -> tuple[Question, ...]:
     return tuple(ImproveFront(its) if isinstance(its, Improve) else OfOneObjective(its) for its in questions)
 
 
-def states_of(state: PendingSnapshot) -> list[PendingSnapshot]:
-    """State of each objective that has two values."""
-    return [state_of(each, state.pending, state.balance) for each in state.objectives.values()]
-
-
 @dataclass(frozen=True)
 class OfOneObjective:
     """A question about one objective: of each in random order, until one of them names a setting."""
@@ -88,7 +83,7 @@ class ImproveFront:
     """Points of the front that count, of two objectives; of three, half as many. Decision 0207."""
 
     def __call__(self, state: PendingSnapshot, rng: Rng) -> Asked | None:
-        states = states_of(state)
+        states = [state_of(each, state.pending, state.balance) for each in state.objectives.values()]
         is_searching = state.margins and state.log_feasible[state.incumbents].max() < math.log(SEARCH)
         if len(states) == 1 or is_searching:
             return self.improve(state, rng)
@@ -151,7 +146,7 @@ class ImproveFront:
 
         def score(points: Floats) -> Floats:
             is_arms = points is state.belief.arms
-            lifted = [its.all_lifted if is_arms else its.full.lifted(points) for its in beliefs]
+            lifted = [np.vstack([its.lifted, its.steps]) if is_arms else its.full.lifted(points) for its in beliefs]
             predicted = [its(points, up) for its, up in zip(given, lifted, strict=True)]
             mean, std, apart = (np.column_stack(columns) for columns in zip(*predicted, strict=True))
             noise = np.column_stack([np.broadcast_to(its.models.noise_variance(points), len(points)) for its in states])

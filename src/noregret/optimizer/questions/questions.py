@@ -210,7 +210,7 @@ class Improve:
 
     rule: Rule | None = None
     """None for `SaturatedImprovement`: with other numbers where settings have no neighbours, and ``by_decision`` where
-    there is next to no noise, so that a repeat tells nothing."""
+    there is next to no noise, so that a repeat tells nothing, or where f is rough along several parameters."""
     moving_rule: Rule = Optimism()
     """The rule while f is found to change."""
     little: float = 0.1
@@ -246,6 +246,6 @@ class Improve:
         if state.is_moving:
             return self.moving_rule
         is_one_choice = len(state.space.names) == 1 and len(state.space.groups) == state.space.count
-        is_exact = state.models.fit.noise <= self.exact * state.models.fit.size
-        default = AMONG_NAMES if is_one_choice else SaturatedImprovement(by_decision=is_exact)
-        return self.rule or default
+        fit, is_table = state.models.fit, state.models.fit.is_rough and len(state.space.names) > 1
+        by_decision = is_table or fit.noise <= self.exact * fit.size
+        return self.rule or (AMONG_NAMES if is_one_choice else SaturatedImprovement(by_decision=by_decision))

@@ -63,4 +63,3 @@ class Question(Protocol):
 
     def __call__(self, state: PendingSnapshot, rng: Rng) -> Asked | None:
         """Return what to measure, None if there is nothing of this kind to ask."""
-        ...

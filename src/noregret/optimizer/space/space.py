@@ -50,72 +50,56 @@ class Space(Protocol):
     @property
     def groups(self) -> tuple[int, ...]:
         """The lengthscale that each coordinate has, by number: coordinates of one parameter share theirs."""
-        ...
 
     @property
     def active_together(self) -> tuple[int, ...]:
         """Number of parameters that may apply together with each, itself included."""
-        ...
 
     @property
     def count(self) -> float:
         """Number of different params, infinite where a real number is among the parameters."""
-        ...
 
     @property
     def names(self) -> list[Any]:
         """The names of the parameters, in order."""
-        ...
 
     @property
     def share(self) -> float:
         """Part of the cube that is inside, see `placed`; 1 where nothing is excluded."""
-        ...
 
     @property
     def logarithmic(self) -> Space | None:
         """The same params with every range that spans a factor of `WIDE` on a logarithmic scale, None without one."""
-        ...
 
     def placed(self, points: Floats) -> tuple[Floats, Bools]:
         """Even points of the cube as evenly on the values that parameters have, (n, d), and a mask of those inside."""
-        ...
 
     def violated(self, params: Any) -> str | None:
         """The first condition of ``require`` that params violate, None if they meet all."""
-        ...
 
     def holds(self, points: Floats) -> Bools:
         """Mask of the (n, d) points that may be asked for, (n,): in the context, and allowed by ``require``."""
-        ...
 
     def checked(self, params: Any) -> Any:
         """The params as the space returns them; ValueError if they are none of its."""
-        ...
 
     def key(self, params: Any) -> Hashable:
         """Equal for equal params, and only for these."""
-        ...
 
     def encode(self, params: Sequence[Any]) -> Floats:
         """Points of n params, (n, d)."""
-        ...
 
     def decode(self, points: Floats) -> list[Any]:
         """The params nearest to these (n, d) points."""
-        ...
 
     def snap(self, points: Floats) -> Floats:
         """The points of the space nearest to these (n, d) points of the cube, (n, d)."""
-        ...
 
     def applying(self, points: Floats) -> Bools:
         """Mask of the parameters that apply at (n, d) points, (n, parameters); other coordinates say nothing there."""
-        ...
 
     def everything(self) -> Floats:
         """All points there are, (count, d), where ``count`` is finite."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -228,11 +228,9 @@ class OpenDatabase(Protocol):
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Transaction that is on the disk at the end."""
-        ...
 
     def snapshot(self) -> AbstractContextManager[Transaction]:
         """Transaction that reads one state."""
-        ...
 
 
 class TrialTable:

@@ -75,22 +75,18 @@ class Output(Protocol):
     @property
     def stdout(self) -> str:
         """Standard output of the command; the end of it if it is long."""
-        ...
 
     @property
     def seconds(self) -> float:
         """Duration of the command."""
-        ...
 
     @property
     def user_seconds(self) -> float:
         """Processor time of the command and of the processes it waited for, outside of the kernel."""
-        ...
 
     @property
     def max_rss(self) -> float | None:
         """Peak memory of the largest of these processes, in bytes; None if unknown."""
-        ...
 
 
 class Result(Protocol):
@@ -98,7 +94,6 @@ class Result(Protocol):
 
     def read(self, output: Output) -> float:
         """The result; NoResult if there is none."""
-        ...
 
 
 @dataclass(frozen=True)

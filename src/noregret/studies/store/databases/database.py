@@ -21,34 +21,27 @@ class Database(Protocol):
     @property
     def remedy(self) -> str:
         """Advice if it is damaged, in a sentence."""
-        ...
 
     def open(self, readonly: bool) -> Pool:
         """Connections to it; a file is created if necessary, unless ``readonly``."""
-        ...
 
     def use(self, stop: Event) -> AbstractContextManager[None]:
         """Keep other processes from replacing the database while it is written to."""
-        ...
 
     def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[None]:
         """Hold a lock against all other processes; a killed process releases it.
 
         On a server a lock is lost with its connection. So nothing may depend on it but the work that it saves.
         """
-        ...
 
     def check(self, readonly: bool) -> None:
         """Raise an exception if the database is damaged, or missing beside its copies."""
-        ...
 
     def keep_old(self) -> None:
         """Keep a copy of a file for good, in the form of earlier versions."""
-        ...
 
     def back_up(self, older_than: float = 0.0) -> None:
         """Copy the database if the last copy is ``older_than`` seconds old; a server has its own backup."""
-        ...
 
 
 def database(study: Study) -> Database:
