@@ -538,9 +538,10 @@ def test_the_first_fit_waits_for_a_few_answers(parameters, answers):
 def test_only_a_list_of_names_has_a_rule_of_its_own():
     improve, letters = Improve(), Choice(["a", "b", "c"])
 
-    def rule(question, space, is_moving=False, noise=0.3, is_rough=False):
+    def rule(question, space, is_moving=False, noise=0.3, is_rough=False, arms=(0, -1)):
         models = SimpleNamespace(fit=replace(fit_of((0.3,), 1.0, noise), is_rough=is_rough))
-        return question._rule(SimpleNamespace(space=ParameterSpace(space), is_moving=is_moving, models=models))
+        state = {"space": ParameterSpace(space), "is_moving": is_moving, "models": models, "numbers": np.array(arms)}
+        return question._rule(SimpleNamespace(**state))
 
     assert rule(improve, {"x": letters}) == AMONG_NAMES
     assert rule(improve, {"x": letters}, is_moving=True) == improve.moving_rule == Optimism(2.0)
@@ -550,6 +551,7 @@ def test_only_a_list_of_names_has_a_rule_of_its_own():
     assert rule(improve, {"x": Int(1, 3)}, is_rough=True) == SaturatedImprovement(), "a noisy list is measured again"
     table = {"x": Int(1, 3), "y": Int(1, 3)}
     assert rule(improve, table, is_rough=True) == SaturatedImprovement(by_decision=True), "at any noise"
+    assert rule(improve, table, is_rough=True, arms=(0, 1)) == SaturatedImprovement(), "all settings are measured"
     assert rule(Improve(rule=ExpectedImprovement()), {"x": letters}) == ExpectedImprovement()
     assert with_rule(None) == OptimizerConfig(), "the helper of these tests is up to date"
 

@@ -210,7 +210,8 @@ class Improve:
 
     rule: Rule | None = None
     """None for `SaturatedImprovement`: with other numbers where settings have no neighbours, and ``by_decision`` where
-    there is next to no noise, so that a repeat tells nothing, or where f is rough along several parameters."""
+    there is next to no noise, so that a repeat tells nothing, or where f is rough along several parameters and settings
+    are left that were not measured."""
     moving_rule: Rule = Optimism()
     """The rule while f is found to change."""
     little: float = 0.1
@@ -246,6 +247,7 @@ class Improve:
         if state.is_moving:
             return self.moving_rule
         is_one_choice = len(state.space.names) == 1 and len(state.space.groups) == state.space.count
-        fit, is_table = state.models.fit, state.models.fit.is_rough and len(state.space.names) > 1
+        fit = state.models.fit
+        is_table = fit.is_rough and len(state.space.names) > 1 and bool((state.numbers < 0).any())
         by_decision = is_table or fit.noise <= self.exact * fit.size
         return self.rule or (AMONG_NAMES if is_one_choice else SaturatedImprovement(by_decision=by_decision))
