@@ -206,6 +206,7 @@ def share_of(problem: Problem, share: float, noise: float = NOISE) -> dict[str, 
 EACH_ROUND, APART = {"delta": DELTA / ROUNDS}, partial(apart, remembered=40)
 HEAVIER, FAR = partial(heavy, payoff=StudentT(14 / 9, 0.1)), partial(heavy, payoff=StudentT(3, 0.1))
 TEN, LONG = {"first_epoch": 10}, 4000  # Catoni's band is that of the prior in fewer rounds
+QUARTER, THIRD = partial(share_of, share=0.25), partial(share_of, share=1 / 3, noise=NOISE / 3)
 CENTRED = TEN | {"recentre": True, "noise_moment": 0.03}
 WIDTHS = {
     "igp_ucb": Width("`igp_ucb`", algorithms.igp_ucb, still),
@@ -253,11 +254,7 @@ WIDTHS = {
         "`lb_gp_ucb`, l four times too long", algorithms.lb_gp_ucb, longer, adapt=partial(share_of, share=0.5)
     ),
     "lb_norms": Width(
-        "`lb_gp_ucb(norms=True)`, B half as well",
-        algorithms.lb_gp_ucb,
-        longer,
-        {"norms": True},
-        adapt=partial(share_of, share=0.25),
+        "`lb_gp_ucb(norms=True)`, B half as well", algorithms.lb_gp_ucb, longer, {"norms": True}, adapt=QUARTER
     ),
     "cgp_ucb": Width("`cgp_ucb`, contexts", algorithms.cgp_ucb, contexts),
     "sw_gp_ucb": Width("`sw_gp_ucb`, V known", algorithms.sw_gp_ucb, sliding, EACH_ROUND | {"window": 40}, adapt=APART),
@@ -269,12 +266,7 @@ WIDTHS = {
         for name, settings in {"ay_ucb": {}, "dmm_ucb": {}, "bkb": {}, "reds": TEN}.items()
         for title, part, words in (("null", 0.0, "f = 0, B = 0"), ("faint", 0.1, "f a tenth of the noise"))
     },
-    "ay_third": Width(
-        "`ay_ucb`, given a third of B and R",
-        algorithms.ay_ucb,
-        still,
-        adapt=partial(share_of, share=1 / 3, noise=NOISE / 3),
-    ),
+    "ay_third": Width("`ay_ucb`, given a third of B and R", algorithms.ay_ucb, still, adapt=THIRD),
     "sw_alone": Width("`sw_gp_ucb`, V unknown", algorithms.sw_gp_ucb, sliding, EACH_ROUND | {"window": 40}),
 }
 CONTROLS = ("ay_third", "sw_alone")
@@ -385,14 +377,6 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (WIDTHS[row.width].title, row.kernel, f"{row.covered} of {row.runs}", f"[{low:.3f}, {high:.3f}]", *shares)
 
 
-def write_page(rows: Sequence[Row]) -> None:
-    """Put the tables between their marks."""
-    begin, end = MARKS
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
-    after = rest.partition(end)[2]
-    PAGE.write_text(f"{before}{begin}\n{pages(rows)}\n{end}{after}", encoding="utf-8")
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the rows that are missing or named, then write the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -407,7 +391,9 @@ def main(argv: Sequence[str] | None = None) -> None:
                 rows[name, kernel] = measured(name, kernel, options.runs or width.runs, options.jobs)
                 keep(list(rows.values()))
                 print(*_cells(rows[name, kernel]), sep=" | ", flush=True)
-    write_page(kept())
+    begin, end = MARKS
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
+    PAGE.write_text(f"{before}{begin}\n{pages(kept())}\n{end}{rest.partition(end)[2]}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -31,16 +31,12 @@ def main() -> None:
     given = arguments.parse_args()
     on_gpu = given.device != "cpu"
     print(f"arms on {torch.cuda.get_device_name() if on_gpu else 'the CPU'}, torch {torch.__version__}", flush=True)
+    counts = [1_000_000, 10_000_000, 100_000_000] if on_gpu else []
     parts = {
-        "exact": lambda: [
-            exact(count, given.device) for count in (100_000, 1_000_000, *([10_000_000] if on_gpu else []))
-        ],
+        "exact": lambda: [exact(count, given.device) for count in (100_000, 1_000_000, *counts[1:2])],
         "same": lambda: same_arms(given.device),
         "sparse": lambda: sparse(10_000_000 if on_gpu else 100_000, given.device),
-        "blocks": lambda: [
-            blocks(count, given.device)
-            for count in (100_000, *((1_000_000, 10_000_000, 100_000_000) if on_gpu else ()))
-        ],
+        "blocks": lambda: [blocks(count, given.device) for count in (100_000, *counts)],
     }
     for name, part in parts.items():
         if name == given.only or (given.only is None and name != "blocks"):
