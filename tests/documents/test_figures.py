@@ -70,7 +70,7 @@ def test_the_page_is_whole_and_needs_nothing_else(run):
         assert report.name.replace("/", "-") in page.ids
     assert "20 rounds, 2 trials; in full: 30,000 rounds, 10 trials" in text
     assert "(119.71 ± 23.75)" in text  # what the REDS paper prints, beside ours
-    assert re.search(r"24 figures, \d+ trials run and 0 found from before, in .* on 2 of \d+ cores", text)
+    assert re.search(rf"{len(FIGURES)} figures, \d+ trials run and 0 found from before, in .* on 2 of \d+ cores", text)
 
 
 PROBE = """

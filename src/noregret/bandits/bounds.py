@@ -14,7 +14,7 @@ gamma_T is bounded by `max_gain`. Since |f| <= B sqrt(k), no bound exceeds 2 B s
 on it is marked ``is_trivial``.
 
 Keywords are those of the algorithm; values that no theorem covers, such as ``constants="experiment"``, are refused.
-REDS has no function: its theorem has constants of the function and of the domain that cannot be computed.
+REDS has no function: its theorem has constants of f that cannot be computed. `random_exploration` has the other one.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import lambertw
 
 from noregret.bandits.algorithms import (
     catoni,
@@ -46,6 +47,7 @@ from noregret.gp.posterior import Floats
 __all__ = [
     "NAMES",
     "Bound",
+    "Exploration",
     "amm_ucb",
     "ata_gp_ucb",
     "ay_ucb",
@@ -60,6 +62,7 @@ __all__ = [
     "igp_ucb",
     "max_gain",
     "mini_gp_ucb",
+    "random_exploration",
     "rounds_until",
     "tgp_ucb",
 ]
@@ -318,6 +321,52 @@ def evaluations(
             return count
         belief.update(arm, None)
     return None
+
+
+class Exploration(NamedTuple):
+    """Nbar of `random_exploration` and its parts, in its notation.
+
+    ``pulls`` is Nbar, the larger of ``concentrated``, the least n of the two conditions, which R = ``chosen`` has, and
+    ``flat``, that for F. ``heads`` and ``tails`` are N(R) and T(R) for R = 1, ..., r; ``largest`` is F^2.
+    """
+
+    pulls: int
+    concentrated: int
+    flat: int
+    chosen: int
+    heads: Floats
+    tails: Floats
+    largest: float
+
+
+def random_exploration(kernel: Any, arms: Any, ridge: float, *, delta: float = 0.1) -> Exploration:
+    """Nbar of Theorem 3.1 of the REDS paper (App. A) for uniform draws from these (N, d) arms.
+
+    K / N has the eigenvalues lambda_1 >= ... >= lambda_r, those above rounding, and the unit eigenvectors u_j. With
+    phi_j = sqrt(N) u_j, F = max_(j, x) |phi_j(x)| and L = ln(12 / delta),
+
+        N(R) = max_x sum_(j <= R) phi_j(x)^2,    T(R) = max_x sum_(j > R) lambda_j phi_j(x)^2,
+
+    Nbar is the larger of 729 F^4 L and the least n for which some R from 1 to r has both
+
+        1944 N(R) ln(6 n / delta) <= n,    27 L max(42 T(R), n lambda_(R+1)) <= ridge.
+
+    R = r meets the second for all n. Where eigenvalues coincide, F depends on the choice of their eigenvectors.
+    """
+    check_constant("ridge", ridge)
+    check_constant("delta", delta)
+    points = _points(arms)
+    values, vectors = np.linalg.eigh(as_kernel(kernel)(points, points) / len(points))
+    kept = values > len(points) * np.finfo(float).eps * values[-1]
+    values, squares = values[kept][::-1], len(points) * vectors[:, kept][:, ::-1] ** 2
+    heads = squares.cumsum(axis=1).max(axis=0)
+    tails = np.append((squares * values)[:, :0:-1].cumsum(axis=1).max(axis=0)[::-1], 0.0)
+    scale, level = 1944 * heads, math.log(12 / delta)
+    least = np.ceil(-scale * lambertw(-delta / (6 * scale), -1).real)
+    meets = 27 * level * np.maximum(42 * tails, least * np.append(values[1:], 0.0)) <= ridge
+    chosen, largest = int(np.where(meets, least, np.inf).argmin()), float(squares.max())
+    concentrated, flat = int(least[chosen]), math.ceil(729 * largest**2 * level)
+    return Exploration(max(concentrated, flat), concentrated, flat, chosen + 1, heads, tails, largest)
 
 
 @dataclass(frozen=True)

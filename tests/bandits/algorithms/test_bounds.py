@@ -36,6 +36,42 @@ def test_independent_arms_share_the_pulls():
     assert bounds.max_gain(KERNEL, far, 40, 2.0) == pytest.approx(2 * math.log(1 + 10 / 2.0))
 
 
+@pytest.mark.parametrize(("ridge", "chosen"), [(1e6, 1), (0.2, 2)])
+def test_the_beginning_of_random_exploration_on_two_arms_by_hand(ridge, chosen):
+    """The eigenfunctions are 1 and +-1, so N(R) = R and F = 1; T(1) is the smaller eigenvalue, (1 - c) / 2."""
+    found = bounds.random_exploration(KERNEL, [[0.0], [0.1]], ridge)
+    assert found.heads == pytest.approx([1, 2])
+    assert found.tails == pytest.approx([(1 - math.exp(-0.125)) / 2, 0])
+    assert (found.chosen, found.largest, found.flat) == (chosen, pytest.approx(1), math.ceil(729 * math.log(120)))
+    n = found.concentrated
+    assert 1944 * chosen * math.log(60 * n) <= n
+    assert 1944 * chosen * math.log(60 * (n - 1)) > n - 1
+    assert found.pulls == n
+
+
+@pytest.mark.parametrize("ridge", [0.2, 3e4, 1e6, 1e9])
+def test_the_beginning_of_random_exploration_by_brute_force(ridge):
+    """All R of four arms for every n up to 200,000, with the eigenfunctions from a singular value decomposition."""
+    arms, delta, n = np.array([[0.0], [0.2], [0.3], [0.8]]), 0.05, np.arange(1.0, 200_001)
+    functions, values, _ = np.linalg.svd(KERNEL(arms, arms) / 4)
+    squares, starts = 4 * functions**2, []
+    for R in range(1, 5):
+        head = max(sum(squares[x, j] for j in range(R)) for x in range(4))
+        tail = max(sum(values[j] * squares[x, j] for j in range(R, 4)) for x in range(4))
+        following = values[R] if R < 4 else 0.0
+        first = head <= n / (1944 * np.log(6 * n / delta))
+        second = np.maximum(42 * tail, n * following) * math.log(12 / delta) <= ridge / 27
+        starts += n[first & second].tolist()[:1]
+    flat = math.ceil(729 * squares.max() ** 2 * math.log(12 / delta))
+    found = bounds.random_exploration(KERNEL, arms, ridge, delta=delta)
+    assert (found.pulls, found.concentrated, found.flat) == (max(min(starts), flat), min(starts), flat)
+
+
+def test_arms_of_one_place_have_one_eigenfunction():
+    found = bounds.random_exploration(KERNEL, np.full((30, 1), 0.5), 0.2)
+    assert (len(found.heads), found.chosen, found.concentrated) == (1, 1, 27_856)
+
+
 def test_igp_ucb_by_hand():
     found = bounds.igp_ucb(KERNEL, 1000, arms=[[0.5]], norm=2.0, noise=0.3, delta=0.05)
     ridge = 1 + 2 / 1000
@@ -127,6 +163,8 @@ def test_bad_input_is_refused():
         bounds.bpe(KERNEL, 10, arms=ARMS, noise=0.0)
     with pytest.raises(ValueError, match="precision must be positive"):
         bounds.evaluations(KERNEL, 0.0, arms=ARMS)
+    with pytest.raises(ValueError, match="ridge must be positive"):
+        bounds.random_exploration(KERNEL, ARMS, -0.1)
     with pytest.raises(ValueError, match="the horizon of a bound is its rounds, 10: leave horizon out"):
         bounds.igp_ucb(KERNEL, 10, arms=ARMS, horizon=10)
 

@@ -27,11 +27,10 @@ from noregret import (
 from noregret.algorithms import NAMES, ata_gp_ucb, hvt_ucb, igp_ucb, mom_gp_ucb, tgp_ucb
 from noregret.bandits.algorithms.heavy_tails import ATALevel, ATAWidth, LogEvents, Tail, TGPLevel, TGPWidth
 from noregret.bandits.algorithms.robust_bandits import HvtLevel, HvtWidth, MoMWidth
-from noregret.bandits.algorithms.tighter_widths import AYWidth
 from noregret.bandits.belief.features import quadrature_error
 from noregret.bandits.decision.designs import RandomDesign
 from noregret.bandits.decision.elimination import Elimination
-from noregret.problems import Gaussian
+from noregret.bandits.lab.figures.heavy_tails import share_needed
 from noregret.testing import check_schedule
 
 SE = SquaredExponential(0.2)
@@ -306,19 +305,10 @@ def test_builders_say_what_they_need(build, message):
 
 def test_the_band_on_random_fourier_features_fails_where_that_on_quadrature_holds():
     """Largest share of the half-width that f needs: it grows with the pulls if the features miss f, and else falls."""
-    kernel, needed = SquaredExponential(0.2), {}
-    for features in (RandomFourier(kernel, 4), QuadratureFourier(kernel, 24)):
-        for pulls in (300, 30_000):
-            shares = []
-            for seed in range(8):
-                rng = np.random.default_rng(seed)
-                problem = problems.rkhs_sum(kernel, payoff=Gaussian(0.1), rng=seed)
-                belief, arms = SparseGP(features, 0.01).prior(problem.arms, rng), rng.integers(100, size=pulls)
-                belief.update(arms, problem.rewards(arms, rng))
-                half_width = AYWidth(problem.norm, 0.1, 0.1)(belief) * belief.std
-                shares.append((np.abs(problem.means - belief.mean) / half_width).max())
-            needed[type(features), pulls] = np.array(shares)
-    assert (needed[RandomFourier, 30_000] > 1).sum() >= 4
-    assert np.median(needed[RandomFourier, 30_000]) > 2 * np.median(needed[RandomFourier, 300])
-    assert (needed[QuadratureFourier, 30_000] < 1).all()
-    assert np.median(needed[QuadratureFourier, 30_000]) < np.median(needed[QuadratureFourier, 300])
+    both = RandomFourier(SE, 4), QuadratureFourier(SE, 24)
+    trials = [[share_needed(each, 30_000, np.random.default_rng(i))["share"] for i in range(8)] for each in both]
+    random, quadrature = np.array(trials)
+    assert (random[:, -1] > 1).sum() >= 4
+    assert np.median(random[:, -1]) > 2 * np.median(random[:, 0])
+    assert (quadrature[:, -1] < 1).all()
+    assert np.median(quadrature[:, -1]) < np.median(quadrature[:, 0])

@@ -16,7 +16,8 @@ from noregret.cli import main
 ISSUE = (
     "kernelized/fig1 kernelized/fig2 kernelized/fig3 kernelized/fig4 kernelized/linear "
     "heavy-tails/fig1a heavy-tails/fig1b "
-    "heavy-tails/fig1c heavy-tails/fig1d heavy-tails/fig1e heavy-tails/fig1f bkb/fig1 bkb/scaling reds/fig1 "
+    "heavy-tails/fig1c heavy-tails/fig1d heavy-tails/fig1e heavy-tails/fig1f heavy-tails/random-fourier "
+    "bkb/fig1 bkb/scaling reds/fig1 "
     "reds/table1 reds/random-exploration reds/noise-free beyond/widths beyond/sketching beyond/robust beyond/unknown "
     "beyond/contexts beyond/drift beyond/lower-bound beyond/catoni"
 )
