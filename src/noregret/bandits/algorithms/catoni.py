@@ -119,8 +119,7 @@ def catoni_reds(
     recentre : bool
         Pay for the moment of the noise: an arm takes the median of means where its half-width is smaller than that of
         Catoni's mean, which from the second epoch on estimates the residuals of the last epoch's estimate. It helps
-        where the values are far from 0 compared to the noise, and takes five to eight times the CPU time in small runs. The noise of the
-        rewards of an epoch must be independent.
+        where the values are far from 0 compared to the noise. The noise of an epoch's rewards must be independent.
     noise_moment : float, optional
         u, needed for ``recentre``.
 
