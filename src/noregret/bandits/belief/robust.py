@@ -302,7 +302,9 @@ class CatoniPosterior(Copyable):
             return np.zeros(len(points)), self._model.norm * np.sqrt(self._model.kernel.diag(points))
         model, told, events = self._model, np.vstack(self._told), self._model.log_events(self)
         mean, half = CatoniMeans(model, told, events).at(points)
-        if model.noise_moment is None:
+        number, share = groups(len(told), events, model.alpha)
+        most = ((1 + model.alpha) * events / (model.alpha * number)) ** model.alpha * share / 2 ** (1 - model.alpha)
+        if model.noise_moment is None or model.noise_moment >= most * told[:, -1].mean():  # a larger noise part
             return mean, half
         median, error = medians(model, told, points, events)
         return np.where(error < half, median, mean), np.minimum(error, half)
