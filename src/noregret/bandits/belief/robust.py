@@ -173,8 +173,9 @@ class CatoniGP:
     probability at most exp(-l). ``scale`` is a factor on the part of the half-widths that accounts for the noise.
 
     With ``noise_moment``, E|y - f|^(1 + alpha) is at most that, and a posterior that follows another one
-    (`CatoniPosterior.follow`) estimates the residuals of its mean. An arm takes the median of means (`medians`) instead
-    where its half-width is smaller, which also fails with probability at most 2 exp(-l) in all.
+    (`CatoniPosterior.follow`) estimates the residuals of its mean. Of at most `MOST_ESTIMATES` arms, one takes the
+    median of means (`medians`) instead where its half-width is smaller, which also fails with probability at most
+    2 exp(-l) in all.
     """
 
     kernel: Any
@@ -304,7 +305,8 @@ class CatoniPosterior(Copyable):
         mean, half = CatoniMeans(model, told, events).at(points)
         number, share = groups(len(told), events, model.alpha)
         most = ((1 + model.alpha) * events / (model.alpha * number)) ** model.alpha * share / 2 ** (1 - model.alpha)
-        if model.noise_moment is None or model.noise_moment >= most * told[:, -1].mean():  # a larger noise part
+        is_wider = model.noise_moment is None or model.noise_moment >= most * told[:, -1].mean()  # in its noise part
+        if is_wider or len(points) > MOST_ESTIMATES:  # with so many arms the groups cost ten times as much
             return mean, half
         median, error = medians(model, told, points, events)
         return np.where(error < half, median, mean), np.minimum(error, half)
