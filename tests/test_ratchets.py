@@ -10,7 +10,7 @@ SRC = Path(__file__).parents[1] / "src"
 FILES = sorted(SRC.rglob("*.py"))
 BENCHMARKS = sorted((SRC.parent / "benchmarks").rglob("*.py"))
 
-MOST_LINES = 51_563
+MOST_LINES = 51_614
 MOST_FILES = 219
 MOST_NUMBERS_OF_THE_OPTIMIZER = 150
 MOST_NAMES_OF_SEVERAL_CLASSES = 3

@@ -117,9 +117,9 @@ def catoni_reds(
     scale : float
         Factor on the part of the bounds that accounts for the noise.
     recentre : bool
-        From the second epoch on, estimate the residuals of the last epoch's estimate, and so pay for the moment of the
-        noise and for the last epoch's half-widths. The first epoch pays for ``moment``. It helps where the values are
-        far from 0 compared to the noise.
+        Pay for the moment of the noise: an arm takes the median of means where its half-width is smaller than that of
+        Catoni's mean, which from the second epoch on estimates the residuals of the last epoch's estimate. It helps
+        where the values are far from 0 compared to the noise. The noise of an epoch's rewards must be independent.
     noise_moment : float, optional
         u, needed for ``recentre``.
 

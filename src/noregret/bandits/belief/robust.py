@@ -17,6 +17,9 @@ bias sum_t a_t f(x_t) - f(x) is at most B |k(x, .) - sum_t a_t k(x_t, .)|. Both 
 weights that do not depend on the rewards, so every arm takes those of ten ridges with the smallest sum, from a sketch
 of K: docs/guarantees_details.md has the proof.
 
+**Median of means** (`medians`). With a bound on the moment of the noise, y - f, every arm takes the median of the sums
+of k groups of the rewards where its half-width is smaller than that of Catoni's mean.
+
 O. Catoni. Challenging the empirical mean and empirical variance: a deviation study. Annales de l'IHP 48, 2012.
 """
 
@@ -28,6 +31,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import betaincinv
 
 from noregret.bandits.belief.arms import LearnsPoints, as_arms, as_points, learn_at
 from noregret.bandits.belief.exact import ExactGP, ExactPosterior
@@ -153,6 +157,9 @@ MOST_FEATURES = 2000
 SMALLEST = 1e-290
 """Least sum of v |a_t|^p: a smaller one counts as this, so that theta is finite."""
 
+MOST_GROUPS = 199
+"""Largest number of groups of a median of means."""
+
 MOST_ESTIMATES = 2000
 """Number of arms with weights of their own, about; if there are more, the others take those of one of these."""
 
@@ -166,7 +173,9 @@ class CatoniGP:
     probability at most exp(-l). ``scale`` is a factor on the part of the half-widths that accounts for the noise.
 
     With ``noise_moment``, E|y - f|^(1 + alpha) is at most that, and a posterior that follows another one
-    (`CatoniPosterior.follow`) estimates the residuals of its mean.
+    (`CatoniPosterior.follow`) estimates the residuals of its mean. Of at most `MOST_ESTIMATES` arms, one takes the
+    median of means (`medians`) instead where its half-width is smaller, which also fails with probability at most
+    2 exp(-l) in all.
     """
 
     kernel: Any
@@ -292,21 +301,57 @@ class CatoniPosterior(Copyable):
         """Catoni's mean at (n, d) points and its largest error, (n,) each."""
         if not self._told:
             return np.zeros(len(points)), self._model.norm * np.sqrt(self._model.kernel.diag(points))
-        means = CatoniMeans(self._model, np.vstack(self._told), self._model.log_events(self))
-        with threads_for(len(means.seen) * len(means.sketch.values) * len(points)):
-            mean, half, *_ = means.own(points) if len(points) <= MOST_ESTIMATES else means.shared(points)
-        return mean, half
+        model, told, events = self._model, np.vstack(self._told), self._model.log_events(self)
+        mean, half = CatoniMeans(model, told, events).at(points)
+        number, share = groups(len(told), events, model.alpha)
+        most = ((1 + model.alpha) * events / (model.alpha * number)) ** model.alpha * share / 2 ** (1 - model.alpha)
+        is_wider = model.noise_moment is None or model.noise_moment >= most * told[:, -1].mean()  # in its noise part
+        if is_wider or len(points) > MOST_ESTIMATES:  # with so many arms the groups cost ten times as much
+            return mean, half
+        median, error = medians(model, told, points, events)
+        return np.where(error < half, median, mean), np.minimum(error, half)
+
+
+def groups(most: int, log_events: float, alpha: float) -> tuple[int, float]:
+    """Odd number k <= ``most`` of groups for a median, and the probability q with which one of them may fail.
+
+    With probability at most 2 exp(-log_events) more than half of k independent groups fail: the distribution function
+    of Beta(j, j) at q, j = (k + 1) / 2. The factor (k^alpha / q)^(1 / p) of the median's error is the least.
+    """
+    number = np.arange(1, min(most, MOST_GROUPS) + 1, 2)
+    share = betaincinv((number + 1) / 2, (number + 1) / 2, min(2 * math.exp(-log_events), 0.5))
+    best = int(np.argmin(number**alpha / share))
+    return int(number[best]), float(share[best])
+
+
+def medians(model: CatoniGP, told: Floats, points: Floats, log_events: float) -> tuple[Floats, Floats]:
+    """Median of means at (n, d) points and its largest error, (n,) each, from rows as those of `CatoniMeans`.
+
+    The pulls are dealt to k groups in the order of their points, so that the groups are alike. In each the weighted sum
+    of the rewards errs by more than B |k(x, .) - sum_t a_t k(x_t, .)| + (2^(2 - p) u / q)^(1/p) |a|_p with probability
+    at most q (von Bahr and Esseen, Markov), u the ``noise_moment``. The error of the median is the largest of the k.
+    """
+    number, share = groups(len(told), log_events, model.alpha)
+    dealt = told[np.lexsort(told[:, :-4].T)]
+    dealt[:, -4], dealt[:, -1] = np.clip(dealt[:, -4], -HUGE, HUGE), max(model.noise_moment or 0.0, 1e-9 * model.moment)
+    found = [CatoniMeans(model, dealt[group::number], log_events, share).at(points) for group in range(number)]
+    return np.median([mean for mean, _ in found], axis=0), np.max([half for _, half in found], axis=0)
 
 
 class CatoniMeans:
     """Catoni's means of n rewards, (n, d + 4) rows of point, residual, 1 / noise factor, centre and moment.
 
+    With ``share`` they are weighted sums of the rewards instead, as of a group of `medians`, and the half-widths hold
+    with probability 1 - share.
+
     All pulls of a point have the same weight, up to their noise factors. ``seen`` are the distinct points, (u, d), and
     ``where``, (n,), is the place of each reward among them.
     """
 
-    def __init__(self, model: CatoniGP, told: Floats, log_events: float) -> None:
-        self._model, self._p = model, 1 + model.alpha
+    def __init__(self, model: CatoniGP, told: Floats, log_events: float, share: float | None = None) -> None:
+        self._model, self._p, self._linear = model, 1 + model.alpha, share is not None
+        self._events = self._p * log_events / model.alpha
+        self._factor = 2 ** (1 - model.alpha) / share if share else self._events**model.alpha
         residuals, shares, centres, moments = told[:, -4:].T
         self.seen, self._first, where = np.unique(told[:, :-4], axis=0, return_index=True, return_inverse=True)
         self._where, self._numbers = where.ravel(), shares * residuals
@@ -314,10 +359,15 @@ class CatoniMeans:
             np.bincount(self._where, each).astype(float)
             for each in (shares, moments * shares**self._p, shares * centres)
         )
-        self._events = self._p * log_events / model.alpha
         unit = moments.mean() ** (2 / self._p) / model.norm**2 * len(told) ** ((1 - model.alpha) / self._p)
         self._ridges = np.append(unit * LADDER, model.ridge)
         self.sketch = Sketch(model.kernel, self.seen, total, ACCURACY * min(unit, model.ridge))
+
+    def at(self, points: Floats) -> tuple[Floats, Floats]:
+        """Mean and half-width of (n, d) points, (n,) each."""
+        with threads_for(len(self.seen) * len(self.sketch.values) * len(points)):
+            mean, half, *_ = self.own(points) if len(points) <= MOST_ESTIMATES else self.shared(points)
+        return mean, half
 
     def own(self, points: Floats) -> tuple[Floats, ...]:
         """Mean, half-width, its noise part and the part outside the sketch, (n,), and fitted features, (m, n).
@@ -334,7 +384,8 @@ class CatoniMeans:
                 features, rest, best
             )
             theta = (self._events / moment) ** (1 / self._p)
-            parts = influence((theta * weights).T[:, self._where] * self._numbers, self._model.alpha)
+            parts = (theta * weights).T[:, self._where] * self._numbers
+            parts = parts if self._linear else influence(parts, self._model.alpha)
             mean[piece] = self._centre @ weights + parts.sum(axis=1) / theta
         return mean, half, noise, outside, fitted
 
@@ -361,7 +412,7 @@ class CatoniMeans:
         weights = self.sketch.left @ (shrunk / ridge)
         size = np.abs(weights)
         moment = np.maximum(self._powers @ size**self._p, SMALLEST)
-        noise = self._model.scale * (self._events**self._model.alpha * moment) ** (1 / self._p)
+        noise = self._model.scale * (self._factor * moment) ** (1 / self._p)
         outside = self.sketch.strays @ size
         bias = np.sqrt((shrunk**2).sum(axis=0) + (rest + outside) ** 2)
         return self._model.norm * bias + noise, noise, outside, features - shrunk, weights, moment
