@@ -306,7 +306,7 @@ class CatoniPosterior(Copyable):
         number, share = groups(len(told), events, model.alpha)
         most = ((1 + model.alpha) * events / (model.alpha * number)) ** model.alpha * share / 2 ** (1 - model.alpha)
         is_wider = model.noise_moment is None or model.noise_moment >= most * told[:, -1].mean()  # in its noise part
-        if is_wider or len(points) > MOST_ESTIMATES:  # with so many arms the groups cost ten times as much
+        if is_wider or len(points) > MOST_ESTIMATES:  # on more arms the groups cost ten times as much
             return mean, half
         median, error = medians(model, told, points, events)
         return np.where(error < half, median, mean), np.minimum(error, half)
