@@ -43,7 +43,7 @@ demo: $(TUNE)
 compare: $(READY)
 	$(BIN)/noregret run igp-ucb amm-ucb gp-ts gp-ei random --problem rkhs-se --rounds 1000 --trials 10 --plot demo.png
 
-# The tests of what src does, and the examples in its docstrings: about 475 seconds of CPU time, four minutes on two cores.
+# The tests of what src does, and the examples in its docstrings: 8 to 11 minutes of CPU time by the machine, 4 to 6 minutes on two cores.
 test: $(TESTED)
 	$(PYTEST) $(FOLDERS:%=--ignore=%) tests src
 
