@@ -369,7 +369,15 @@ from pathlib import Path
 from threading import Event, Timer
 from noregret.studies.measuring import Keeper, interruptible, run_command
 folder, command = Path(sys.argv[1]), sys.argv[2:]
-with interruptible(), Keeper() as keeper:
+
+class Telling(Keeper):
+    def _note(self, number, process):
+        super()._note(number, process)
+        if process:
+            with open(folder / "noted", "a") as file:
+                file.write(".")
+
+with interruptible(), Telling() as keeper:
     run_command(["sh", "-c", "setsid sleep 60 & echo $! > earlier; sleep 0.3"], folder, 60, keeper, Event())
     run_command(["sh", "-c", "setsid sleep 60 & echo $! > own; timeout 60 sleep 60 & echo $! > other; "
                  "sleep 60 & echo $! > child; echo > ready; wait"], folder, 60, keeper, Event())
@@ -384,7 +392,8 @@ def test_servers_in_a_session_of_their_own_survive_a_stop_and_nothing_else_does(
 def check_stopped_by(number, tmp_path):
     """Raise AssertionError unless a signal ends the commands, but not servers in a session of their own."""
     process = subprocess.Popen([PYTHON, "-c", STOPPED, str(tmp_path)], stderr=subprocess.DEVNULL)
-    wait_for(lambda: (tmp_path / "ready").exists(), 60)
+    # until its number is known, a command is found by a mark that servers of its own have too
+    wait_for(lambda: (tmp_path / "ready").exists() and (tmp_path / "noted").read_text() == "..", 60)
     pids = {name: int((tmp_path / name).read_text()) for name in ("earlier", "own", "other", "child")}
     try:
         wait_for(lambda: os.getpgid(pids["other"]) == pids["other"])  # timeout has begun a group of its own
