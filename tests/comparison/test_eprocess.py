@@ -160,7 +160,9 @@ def test_one_option_against_a_bar():
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(given):
-    with pytest.raises(ValueError, match=r"bar must|a bar is|value of option 0|quantile must|one of bounds|repeats must"):
+    with pytest.raises(
+        ValueError, match=r"bar must|a bar is|value of option 0|quantile must|one of bounds|repeats must"
+    ):
         Comparison(**given)
 
 
