@@ -395,7 +395,7 @@ class Comparison:
         ...     for option, value in enumerate(pair):
         ...         comparison.tell(option, value)
         >>> comparison.pairs, comparison.pairs_to_come
-        (3, 5)
+        (3, 4)
         """
         pairs = self.evidence.pairs
         if self.decided or not pairs:
