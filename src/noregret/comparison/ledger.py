@@ -9,8 +9,8 @@ at least K_(t-1) + 1 changes are kept, so that at all times together
 
     false keeps / keeps <= sum of alpha_t e_t / (K_(t-1) + 1) over false t = alpha sum of g_t e_t over false t.
 
-Given the past, E e_t <= 1 if t is false, so the expected value of the right side is at most alpha. It bounds the largest
-share over all times, and thus that of a chain that is stopped for any reason. The e-values may depend on each other.
+Given the past, E e_t <= 1 if t is false, so the expected value of the right side is at most alpha. It bounds the
+largest share over all times, and thus that of a chain that is stopped for any reason.
 
 Here g_t = sqrt(c / (c + t - 1)) - sqrt(c / (c + t)), which telescopes to 1 and falls as t^(-3/2). `SHIFT` is c.
 
@@ -23,17 +23,15 @@ import math
 from numbers import Real
 from typing import Any
 
-from noregret.optimizer import checked_confidence
-
 SHIFT = 10.0
-"""The c of g_t, by simulation: see docs/ledger.md. Small ones favour the first proposals, large ones those after 100."""
+"""The c of g_t, by simulation, see docs/ledger.md: a small one favours the first proposals, a large one later ones."""
 
 
 class Ledger:
     """Decisions on a chain of changes: of all kept ones, at most ``level`` are false in expectation, at all times.
 
-    A change is judged once, by its final e-value, such as `Comparison.evalue` of fresh runs against the baseline of that
-    time; a retest is a new proposal. Runs may stop as soon as the e-value reaches `threshold`.
+    A change is judged once, by its final e-value, such as `Comparison.evalue` of fresh runs against the baseline of
+    that time; a retest is a new proposal. Runs may stop as soon as the e-value reaches `threshold`.
 
     Parameters
     ----------
@@ -51,10 +49,11 @@ class Ledger:
     """
 
     def __init__(self, level: float = 0.05, *, proposals: int = 0, kept: int = 0) -> None:
-        self.level = 1 - checked_confidence(1 - level)
+        if not 0 < level < 1:
+            raise ValueError(f"level must be between 0 and 1, such as 0.05, got {level!r}")
         if not 0 <= kept <= proposals:
             raise ValueError(f"kept must be from 0 to the number of proposals, got {kept} of {proposals}")
-        self.proposals, self.kept = proposals, kept
+        self.level, self.proposals, self.kept = level, proposals, kept
 
     @property
     def threshold(self) -> float:

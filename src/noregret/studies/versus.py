@@ -13,6 +13,7 @@ import logging
 import math
 import os
 import re
+import secrets
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +34,7 @@ from noregret.diagnosis import read_rewards
 from noregret.extra import MissingExtra, extra
 from noregret.files import write_atomically
 from noregret.formatting import number
-from noregret.studies import words
+from noregret.studies import ledger, receipts, words
 from noregret.studies.measuring import Keeper, check_command, disturbances, interruptible, measure
 from noregret.studies.measuring import Stopped as RunStopped
 from noregret.studies.store.records import Record
@@ -47,6 +48,8 @@ T = TypeVar("T")
 
 EXIT_CODES = {"better": 0, "worse": 1, "equal": 3, "undecided": 4}
 """Exit codes by verdict; 2 is an error, 130 an interrupted comparison."""
+SKIPPED = 125
+"""Exit code of a commit that ``git bisect run`` skips."""
 FAILED_RUNS = 3
 """Number of failed runs that ends the comparison as an error, of a command that has never succeeded."""
 ALL_FAILED = 10
@@ -63,11 +66,22 @@ Stopped = Literal["decided", "time", "pairs", "baseline", "failures", "interrupt
 
 def versus(args: Namespace) -> int:
     """Compare commands as the arguments say, and print what is known; return the exit code."""
+    try:
+        return _versus(args)
+    except StudyError as error:
+        if not args.bisect:
+            raise
+        complain(f"noregret: {printable(str(error), keep=chr(10))}")
+        return SKIPPED
+
+
+def _versus(args: Namespace) -> int:
     if os.name != "posix":
         raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
     race = _race(args)
-    if args.save and not os.access(args.save.resolve().parent, os.W_OK):
-        raise StudyError(f"--save {args.save}: its folder does not exist, or may not be written")
+    for name, path in (("--save", args.save), ("--receipt", args.receipt)):
+        if path and not os.access(path.resolve().parent, os.W_OK):
+            raise StudyError(f"{name} {path}: its folder does not exist, or may not be written")
     for study in race.studies.values():
         check_command(study)
     for line in [*disturbances(next(iter(race.studies.values()))), *race.limits_too_low()]:
@@ -80,6 +94,8 @@ def versus(args: Namespace) -> int:
     finally:
         if args.save and any(race.comparison.runs):
             _save(race, args.save)
+        if args.receipt and race.comparison.pairs:
+            _write_receipt(race, args.receipt)
     if not race.comparison.pairs:
         if race.stopped == "interrupted":
             raise KeyboardInterrupt
@@ -90,12 +106,14 @@ def versus(args: Namespace) -> int:
     if race.stopped == "interrupted":
         return 130
     verdict = race.comparison.verdict
+    if args.bisect:
+        return {True: 1, False: 0, None: SKIPPED}[race.comparison.is_worse()]
     return int(verdict == "worse") if race.is_gate else EXIT_CODES[verdict]
 
 
 def _race(args: Namespace) -> Race:
     """The commands and how to compare them; StudyError if an argument is wrong."""
-    lines, old = list(args.commands), []
+    lines, old = list(args.commands), list[float | None]()
     if args.baseline and len(lines) <= 2:
         name = lines[0] if len(lines) == 2 else None
         old = _old_values(args.baseline, name)
@@ -104,8 +122,9 @@ def _race(args: Namespace) -> Race:
         raise StudyError("--baseline has the measurements of A: give one command, B, or A and B")
     if len(lines) < 2:
         raise StudyError("versus compares commands: give two or more, each in quotes, or one and --baseline FILE.csv")
-    if args.gate and len(lines) > 2:
-        raise StudyError(f"--gate is about two commands, got {len(lines)}: compare the others in another call")
+    if (args.gate or args.bisect) and len(lines) > 2:
+        option = "--gate" if args.gate else "--bisect"
+        raise StudyError(f"{option} is about two commands, got {len(lines)}: compare the others in another call")
     result = _checked("--result", checks.typed_result, args.result)
     within = None if args.within is None else _checked("--within", _within, args.within)
     bounds = None if args.bounds is None else _checked("--bounds", _bounds, args.bounds)
@@ -123,13 +142,17 @@ def _race(args: Namespace) -> Race:
         failure=FailureRules(stop_after=FAILED_RUNS),
         budget=_checked("--budget", _budget, args.budget),
     )
+    seed = secrets.randbits(32) if args.seed is None else args.seed
     comparison = Comparison(
         len(lines),
         within=within,
-        confidence=_checked("--confidence", checks.confidence, args.confidence),
+        confidence=max(
+            _checked("--confidence", checks.confidence, args.confidence),
+            ledger.confidence(args.ledger) if args.ledger else 0.0,
+        ),
         goal=args.goal,
         bounds=bounds,
-        rng=args.seed,
+        rng=seed,
     )
     comparison.tell_old(old)
     race = Race(
@@ -141,9 +164,11 @@ def _race(args: Namespace) -> Race:
         },
         comparison,
         args.result,
-        is_gate=args.gate,
+        is_gate=args.gate or args.bisect,
+        is_bisect=args.bisect,
         baseline=args.baseline,
         old=old,
+        seed=seed,
     )
     return race
 
@@ -202,8 +227,13 @@ def _budget(text: str) -> Budget:
         raise ValueError(f"must be a time such as 60s or 5m, or a number of pairs, got {text!r}") from None
 
 
-def _old_values(path: Path, name: str | None) -> list[float]:
-    """Old measurements of A: the column of its name, or ``value``, or the only one."""
+def _old_values(path: Path, name: str | None) -> list[float | None]:
+    """Old measurements of A: the column of its name, or ``value``, or the only one; of a receipt, those of A."""
+    if path.suffix == ".json":
+        try:
+            return receipts.values(receipts.checked(path), name)
+        except StudyError as error:
+            raise StudyError(f"--baseline {error}") from None
     try:
         columns = read_rewards(path, one_per_arm=True)
     except OSError as error:
@@ -216,8 +246,8 @@ def _old_values(path: Path, name: str | None) -> list[float]:
             f"--baseline {path} has several columns: give A and B, where A is one of "
             f"{', '.join(repr(each) for each in columns)}"
         )
-    values = [float(value) for value in (columns[place] if place else next(iter(columns.values())))]
-    if not all(map(math.isfinite, values)):
+    values: list[float | None] = [float(value) for value in (columns[place] if place else next(iter(columns.values())))]
+    if not all(value is not None and math.isfinite(value) for value in values):
         raise StudyError(f"--baseline {path}: measurements must be finite numbers: drop the others")
     return values
 
@@ -238,6 +268,14 @@ def _save(race: Race, path: Path) -> None:
         complain(f"noregret: --save {printable(str(path))} cannot be written: {error.strerror}")
 
 
+def _write_receipt(race: Race, path: Path) -> None:
+    baseline = str(race.baseline) if race.baseline else None
+    try:
+        receipts.write(receipts.receipt(race.comparison, race.lines, race.result, race.seed, baseline), path)
+    except OSError as error:
+        complain(f"noregret: --receipt {printable(str(path))} cannot be written: {error.strerror}")
+
+
 @dataclass
 class Race:
     """Commands that are compared, and what their runs have shown so far."""
@@ -249,13 +287,17 @@ class Race:
     comparison: Comparison
     result: str
     is_gate: bool = False
+    is_bisect: bool = False
+    """True if an undecided gate has not passed."""
     baseline: Path | None = None
     settings: Sequence[Params] = ()
     """Params of each command, where they are settings of a study; the number of pairs is fixed then."""
     stopped: Stopped = "decided"
     seconds: float = 0.0
-    old: Sequence[float] = ()
+    old: Sequence[float | None] = ()
     """Measurements of A that were made before."""
+    seed: int | None = None
+    """Seed of the order of the runs."""
     records: list[list[Record]] = field(init=False)
     """Runs of each command in order."""
 
@@ -367,6 +409,12 @@ class Race:
             return False
         return self.comparison.is_worse() is not None if self.is_gate else self.comparison.decided
 
+    @property
+    def _passed(self) -> bool | None:
+        """True if a gate lets B pass; None if a bisection does not know."""
+        is_worse = self.comparison.is_worse()
+        return None if is_worse is None and self.is_bisect else not is_worse
+
     def median(self, option: int) -> float | None:
         """Median of the measurements of a command, None if there is none."""
         known = [value for value in self.values[option] if value is not None]
@@ -415,7 +463,9 @@ class Race:
             head = {
                 True: f"Failed: B {why}",
                 False: f"Passed: B is not worse than A{limit}",
-                None: f"Passed: B is not shown to be worse than A{limit}",
+                None: headline(self.comparison)
+                if self.is_bisect
+                else f"Passed: B is not shown to be worse than A{limit}",
             }[self.comparison.is_worse()]
         return f"{head}: {self.difference(self.comparison.change(1))}"
 
@@ -487,7 +537,7 @@ class Race:
             "stopped": self.stopped,
             "warnings": comparison.warnings,
             "seconds": round(self.seconds, 3),
-            **({"passed": comparison.verdict != "worse"} if self.is_gate else {}),
+            **({"passed": self._passed} if self.is_gate else {}),
             "summary": self.conclusion(),
         }
 
