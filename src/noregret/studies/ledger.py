@@ -170,7 +170,7 @@ def verdict(entry: Entry) -> str:
     """The verdict on an entry in words.
 
     >>> verdict({"number": 3, "allowed": False, "evalue": 31.2, "threshold": 474.3})
-    'Entry 3: discard, as its e-value of 31.2 is below 474'
+    'Entry 3: discard, as its e-value of 31.2 is below 474.3'
     """
     said = "reaches" if entry["allowed"] else "is below"
     numbers = f"its e-value of {number(entry['evalue'])} {said} {number(entry['threshold'])}"
