@@ -268,8 +268,8 @@ class Tools:
     ) -> Answer:
         """Judge a chain of changes, so that of all kept ones at most 5% are false in expectation, however long it is.
 
-        new: say whether to keep the change from A, the present baseline, to B, by all its pairs as in versus. Each change
-        is judged once, so measure first until versus is decided at the confidence that show gives. Then keep or
+        new: say whether to keep the change from A, the present baseline, to B, by all its pairs as in versus. Measure
+        first, until versus is decided at the confidence that show gives: each change is judged once. Then keep or
         discard it, before the next one. Judge every change that was measured, also bad ones; a retest is a new change
         with new measurements. force keeps one against the verdict, outside of the guarantee.
         """
