@@ -86,6 +86,7 @@ def test_without_a_seed_the_order_is_drawn_and_on_record(tmp_path, capsys):
         (lambda it: it["comparison"].update(goal="maximize"), 'verdict is "worse", and its runs give "better"'),
         (lambda it: it["comparison"]["runs"].append([2, 1.0, None]), "its runs cannot be compared again: option must"),
         (lambda it: it["comparison"].pop("runs"), "its runs cannot be compared again: 'runs'"),
+        (lambda it: it["comparison"].update(options=10**12), "compared again: it has more options than commands"),
         (lambda it: it.update(comparison=3), "its runs cannot be compared again: "),
         (lambda it: it.update(statement=None), "its runs cannot be compared again: "),
     ],

@@ -86,6 +86,8 @@ def faults(found: Mapping[str, Any]) -> list[str]:
     """Reasons why the statement of a receipt does not follow from its runs; none if it does."""
     said = [] if digest(found) == found["digest"] else ["its digest is not that of its content"]
     try:
+        if found["comparison"]["options"] > len(found["commands"]) + 1:
+            raise ValueError("it has more options than commands")
         known = statement(Comparison.replay(found["comparison"]))
         stated = dict(found["statement"])
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
