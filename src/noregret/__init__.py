@@ -18,7 +18,7 @@ else:
         "TuningResult maximize minimize": "noregret.studies.function",
         "report": "noregret.studies.page.reporting",
         "connect": "noregret.service.client",
-        "versus": "noregret.comparison",
+        "Ledger versus": "noregret.comparison",
     }
     """Modules of the names that are imported alone: who tunes something does not wait for the laboratory."""
 

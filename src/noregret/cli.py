@@ -27,7 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         0, 1 if a figure failed, 2 if the command is at fault or its output cannot be written, 3 if a study has no
         result, 130 if stopped by Ctrl-C, 141 if the reader of the output has gone. ``versus`` returns 0, 1, 3 or 4 by
-        its verdict.
+        its verdict, or 125 for ``git bisect``; ``verify`` 1 if a statement does not follow, and ``ledger new`` 1 if the
+        change is to be discarded.
     """
     try:
         try:
@@ -128,7 +129,7 @@ OUT = Path("reproduction")
 
 GROUPS = {
     "tune a command": ("init", "tune", "report"),
-    "compare two commands": ("versus", "calibrate"),
+    "compare two commands": ("versus", "calibrate", "verify", "ledger"),
     "while a study runs, and after it": ("watch", "confirm", "export", "import", "restore"),
     "for other programs": ("serve", "mcp"),
     "compare algorithms": ("run", "bound", "list", "reproduce"),

@@ -12,7 +12,7 @@ from noregret.bandits.lab import plot
 from noregret.bandits.lab.run import run
 from noregret.bandits.lab.trace import Trace
 from noregret.bandits.lab.trials import Ranking, compare
-from noregret.comparison import versus
+from noregret.comparison import Ledger, versus
 from noregret.diagnosis import Diagnosis, diagnose
 from noregret.kernels import *  # noqa: F403
 from noregret.loops import *  # noqa: F403
@@ -42,6 +42,7 @@ __all__ = [
     "Float",
     "Gain",
     "Int",
+    "Ledger",
     "Observation",
     "Optimizer",
     "OptimizerConfig",

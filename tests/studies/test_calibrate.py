@@ -78,7 +78,7 @@ def test_items_are_run_once_by_both_commands(tmp_path, capsys):
     code, found, _ = run(capsys, *words, *options, "--goal", "maximize", "--repeats", "2")
     assert (code, found["verdict"], found["pairs"], found["items"]) == (0, "better", 7, 7)
     assert "items like these" in found["summary"]
-    rows = list(csv.DictReader(table.open()))
+    rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
     assert sorted({row["item"] for row in rows}) == ["1", "2", "30", "4", "5", "6", "7"]
     assert all(float(row[words[2]]) - float(row[words[1]]) == 10 for row in rows)
     assert len(rows) == 14

@@ -116,6 +116,7 @@ def test_tools_say_what_they_take_and_what_they_change(agent):
         "correct",
         "withdraw",
         "progress",
+        "ledger",
         "report",
     }
     tell = tools["tell"].input_schema
@@ -138,7 +139,7 @@ def test_tools_say_what_they_take_and_what_they_change(agent):
     assert tools["report"].input_schema["properties"].keys() == {"study"}
     assert tools["list_studies"].input_schema["properties"] == {}
     assert all(tool.description for tool in tools.values())
-    assert len(json.dumps([tool.input_schema for tool in tools.values()])) < 16_500  # an agent reads all of it
+    assert len(json.dumps([tool.input_schema for tool in tools.values()])) < 17_000  # an agent reads all of it
     assert '"stop"' in agent.client.instructions
 
 
@@ -415,6 +416,30 @@ def test_versus_is_the_comparison_and_stores_nothing(agent, studies):
     assert "stop, or give within" in few["summary"]
     assert "or give within" not in agent("versus", a=[1.0], b=[2.0], within="1%")["summary"]
     assert "A failed in 5 of 5 runs. Stop: " in agent("versus", a=[None] * 5, b=[2.0] * 5)["summary"]
+
+
+def test_a_ledger_judges_changes_and_writes_their_receipts(agent, folder, capsys):
+    a, b = [1.0 + 0.001 * place for place in range(14)], [0.9 + 0.001 * place for place in range(14)]
+    empty = agent("ledger", name="chain")
+    assert (empty["entries"], "No change is kept." in empty["summary"]) == ([], True)
+    found = agent("ledger", name="chain", action="new", a=a, b=b)
+    assert found["summary"].startswith("Entry 1: keep, as its e-value of 4,")
+    assert "Next: keep it. B is better than A by 9.94% (" in found["summary"]
+    assert "is open: keep or discard it first" in agent.fault("ledger", name="chain", action="new", a=a, b=b)
+    assert agent("ledger", name="chain", action="keep")["state"] == "kept"
+    found = agent("ledger", name="chain", action="new", a=a[:7], b=b[:7])
+    assert found["summary"].startswith("Entry 2: discard, as its e-value of 53.54 is below 246.4. Next: discard it.")
+    assert "entry 2 may not be kept" in agent.fault("ledger", name="chain", action="keep")
+    assert agent("ledger", name="chain", action="keep", force=True)["forced"]
+    shown = agent("ledger", name="chain")
+    assert "Of 1 kept change, at most 5% are false in expectation, at any time." in shown["summary"]
+    assert "outside of the guarantee: 2." in shown["summary"]
+    assert main(["verify", *(entry["receipt"] for entry in shown["entries"])]) == 0
+    assert main(["ledger", str(folder / "noregret-chain.ledger.json"), "show"]) == 0
+    assert "Kept by force, outside of the guarantee: 2." in capsys.readouterr().out
+    assert "a: must have the measurements of A" in agent.fault("ledger", name="chain", action="new")
+    assert "b: must have as many values" in agent.fault("ledger", name="chain", action="new", a=a)
+    assert len(agent("ledger", name="chain")["entries"]) == 2
 
 
 def test_versus_compares_runs_that_pass_or_fail(agent):

@@ -5,17 +5,20 @@
 `eprocess`       `EProcess`: evidence of runs of options: intervals, and e-values of claims
 `comparison`     `Comparison`: which option to run next, and what the runs have shown; a test for carry-over from one
                  run to the next; `versus` for Python functions
+`ledger`         `Ledger`: which of a chain of changes to keep, few of the kept ones false
 ===============  ================================================================================================
 """
 
 from noregret.comparison.comparison import Comparison, Verdict, versus
 from noregret.comparison.eprocess import Change, EProcess
+from noregret.comparison.ledger import Ledger
 from noregret.comparison.sequences import bounded_sequence, catoni_sequence, median_sequence, quantile_sequence
 
 __all__ = [
     "Change",
     "Comparison",
     "EProcess",
+    "Ledger",
     "Verdict",
     "bounded_sequence",
     "catoni_sequence",

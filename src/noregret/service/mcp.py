@@ -14,7 +14,7 @@ import signal
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import anyio
 import anyio.to_thread
@@ -33,7 +33,8 @@ from noregret.service.answers import Contradiction, Unknown
 from noregret.service.live import LiveStudy, NoStudy
 from noregret.service.models import BadField, Params
 from noregret.service.studies import AnotherStudy, Studies
-from noregret.studies import words
+from noregret.studies import ledger as chain
+from noregret.studies import receipts, words
 from noregret.studies.learning.findings import finite
 from noregret.studies.page.page import page
 from noregret.studies.store.databases.sqlite import SQLite
@@ -50,8 +51,8 @@ Then repeat: ask for params, measure them yourself, and tell the result, until "
 any time. Tell every result, also bad ones, outliers and failures: the model expects them. Use the params of best, \
 not those of the luckiest measurement. "lower" and "upper" are the ends of an interval that holds with probability \
 "level"; null means that it is not known yet. To learn whether B is really better than A, call versus with \
-measurements in pairs. Studies are stored on disk: after a restart, list_studies and describe show them, with the \
-trials that wait for a result."""
+measurements in pairs; to keep or discard one change after the other, call ledger. Studies are stored on disk: after a \
+restart, list_studies and describe show them, with the trials that wait for a result."""
 MOST_PENDING = 20
 """Largest number of pending trials in an answer."""
 NEEDLESS = ("title", "discriminator", "pattern", "propertyNames", "minLength", "maxLength", "maxItems", "maxProperties")
@@ -244,23 +245,7 @@ class Tools:
         its pair, or counts as the worse bound. Where the pairs are about items, such as tests or prompts, give the item
         of each pair: repeats of an item are no new evidence. This server runs no commands: measure with your own tools.
         """
-        if len(a) != len(b):
-            said = f"must have as many values as a, to compare them in pairs, got {len(b)} and {len(a)}"
-            raise BadField(("b",), ValueError(f"{said}: measure the missing ones, or put null for runs that failed"))
-        try:
-            comparison = Comparison(
-                goal=goal, within=within, confidence=confidence, bounds=(bounds[0], bounds[1]) if bounds else None
-            )
-        except ValueError as error:
-            raise BadField(("bounds",), error) from None
-        if items is not None and len(items) != len(a):
-            raise BadField(("items",), ValueError(f"must have an item for each of {len(a)} pairs, got {len(items)}"))
-        for place, pair in enumerate(zip(a, b, strict=True)):
-            for option, value in enumerate(pair):
-                try:
-                    comparison.tell(option, value, None if items is None else items[place])
-                except ValueError as error:
-                    raise BadField(("ab"[option], place), error) from None
+        comparison = _compared(a, b, goal, within, confidence, bounds, items)
         first = "AB"[comparison.ask()]
         said = f" Continue: measure another pair, {first} first, and call again with all values."
         more = comparison.pairs_to_come
@@ -284,6 +269,46 @@ class Tools:
         about |= {"items": comparison.evidence.items or None, "warnings": comparison.warnings}
         return {"summary": f"{comparison}.{said}", "verdict": comparison.verdict, **change, **about, **rest}
 
+    def ledger(
+        self,
+        name: models.Name,
+        action: Literal["new", "keep", "discard", "show"] = "show",
+        a: Values = [],  # noqa: B006
+        b: Values = [],  # noqa: B006
+        goal: Goal = "minimize",
+        within: Margin = None,
+        bounds: Bounds = None,
+        force: bool = False,
+    ) -> Answer:
+        """Judge a chain of changes, so that of all kept ones at most 5% are false in expectation, however long it is.
+
+        new: say whether to keep the change from A, the present baseline, to B, by all its pairs as in versus. Measure
+        first, until versus is decided at the confidence that show gives: each change is judged once. Then keep or
+        discard it, before the next one. Judge every change that was measured, also bad ones; a retest is a new change
+        with new measurements. force keeps one against the verdict, outside of the guarantee.
+        """
+        path = self._folder / f"noregret-{name}.ledger.json"
+        if action == "new":
+            if not a:
+                raise BadField(("a",), ValueError("must have the measurements of A, in pairs with those of B"))
+            comparison = _compared(a, b, goal, within, chain.confidence(path), bounds)
+            found = receipts.receipt(comparison, ["A", "B"], "measured by an agent")
+            file = self._folder / f"noregret-{name}-{found['digest'][-8:]}.receipt.json"
+            receipts.write(found, file)
+            try:
+                entry = chain.judged(path, found, str(file))
+            except StudyError:
+                file.unlink()
+                raise
+            return {"summary": f"{chain.verdict(entry)}. Next: {chain.advised(entry)} it. {comparison}.", **entry}
+        if action == "show":
+            found = chain.load(path)
+            said = " ".join(map(str.strip, chain.shown(found)))
+            return {"summary": said, "confidence": chain.confidence(path), **found}
+        entry = chain.closed(path, action == "keep", force)
+        said = f"Entry {entry['number']} is {chain.state(entry)}. {chain.following(chain.load(path))}"
+        return {"summary": said, **entry}
+
     def report(self, study: LiveStudy) -> Answer:
         """Write the report of a study as an HTML page for people; return its path, and which parameters matter."""
         findings, path = study.findings(), self._folder / f"noregret-{study.study.name}.html"
@@ -305,6 +330,30 @@ class Tools:
         said = f"{_counts(study)}. Next: {'tell the pending trials, or ' * bool(pending)}ask."
         said += f" The best is {_in_words(state.best)}." if state.best else ""
         return {"summary": said, **state.model_dump(by_alias=True, exclude_none=True), "pending": pending}
+
+
+def _compared(
+    a: Values, b: Values, goal: Goal, within: float | str | None, confidence: float, bounds: Bounds, items: Items = None
+) -> Comparison:
+    """The comparison of measurements in pairs; BadField if they cannot be compared."""
+    if len(a) != len(b):
+        said = f"must have as many values as a, to compare them in pairs, got {len(b)} and {len(a)}"
+        raise BadField(("b",), ValueError(f"{said}: measure the missing ones, or put null for runs that failed"))
+    if items is not None and len(items) != len(a):
+        raise BadField(("items",), ValueError(f"must have an item for each of {len(a)} pairs, got {len(items)}"))
+    try:
+        comparison = Comparison(
+            goal=goal, within=within, confidence=confidence, bounds=(bounds[0], bounds[1]) if bounds else None
+        )
+    except ValueError as error:
+        raise BadField(("bounds",), error) from None
+    for place, pair in enumerate(zip(a, b, strict=True)):
+        for option, value in enumerate(pair):
+            try:
+                comparison.tell(option, value, None if items is None else items[place])
+            except ValueError as error:
+                raise BadField(("ab"[option], place), error) from None
+    return comparison
 
 
 def _doubt(study: LiveStudy, context: Any, limits: Any, weights: Any) -> str:
@@ -364,10 +413,13 @@ def _counts(study: LiveStudy) -> str:
     return ", ".join([f"{counts.done} value{'s' * (counts.done != 1)}", *(f"{n} {its}" for n, its in rows if n)])
 
 
-WRITING = ("create_study", "ask", "tell", "tell_many", "correct", "withdraw", "progress", "report")
+WRITING = ("create_study", "ask", "tell", "tell_many", "correct", "withdraw", "progress", "ledger", "report")
 TOOLS = {
     name: ToolAnnotations(
-        read_only_hint=name not in WRITING, destructive_hint=False, idempotent_hint=name != "ask", open_world_hint=False
+        read_only_hint=name not in WRITING,
+        destructive_hint=False,
+        idempotent_hint=name not in ("ask", "ledger"),
+        open_world_hint=False,
     )
     for name in vars(Tools)
     if not name.startswith("_")

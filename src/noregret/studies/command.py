@@ -73,6 +73,7 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     confirm.add_argument("--pairs", type=count, default=10, metavar="N", help="pairs of runs (default 10)")
     confirm.add_argument("--json", action="store_true", help="print it as JSON")
     _add_versus(commands, count)
+    _add_receipts(commands)
     export = _command(commands, "export", _export, "write all trials of a study as a table")
     formats = export.add_mutually_exclusive_group()
     for name in ("csv", "json", "parquet"):
@@ -139,14 +140,30 @@ def _add_versus(commands: Any, count: Callable[[str], int]) -> None:
         metavar=("LOW", "HIGH"),
         help="the smallest and largest possible result, such as 0 1: compare means. A failed run counts as the worse",
     )
-    parser.add_argument("--baseline", type=Path, metavar="FILE.csv", help="old measurements of A: only B is run")
+    parser.add_argument(
+        "--bisect",
+        action="store_true",
+        help="for git bisect run: exit 1 if B is worse by more than the margin, 0 if not, 125 if undecided or failed",
+    )
+    parser.add_argument(
+        "--baseline",
+        type=Path,
+        metavar="FILE",
+        help="old measurements of A, a .csv or a receipt (.json): only B is run",
+    )
     parser.add_argument("--save", type=Path, metavar="FILE.csv", help="write the measurements, a column per command")
+    parser.add_argument(
+        "--receipt", type=Path, metavar="OUT.json", help="write values and statement for 'noregret verify' and 'ledger'"
+    )
+    parser.add_argument(
+        "--ledger", type=Path, metavar="FILE", help="run until the next proposal of this ledger can be judged"
+    )
     calibrate = commands.add_parser(
         "calibrate",
         help="how noisy is this machine, and how many runs will an answer take? run a command against itself",
     )
-    unused = {"within": None, "gate": False, "items": None, "bar": None, "quantile": None, "bounds": None}
-    calibrate.set_defaults(command=_calibrate, baseline=None, repeats=1, **unused)
+    unused = dict.fromkeys(("within", "items", "bar", "quantile", "bounds", "baseline", "ledger"), None)
+    calibrate.set_defaults(command=_calibrate, repeats=1, gate=False, bisect=False, **unused)
     calibrate.add_argument("words", metavar="COMMAND", help="a command in quotes")
     _add_runs(calibrate, "30")
 
@@ -181,6 +198,32 @@ def _add_runs(parser: argparse.ArgumentParser, budget: str) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
 
 
+def _add_receipts(commands: Any) -> None:
+    verify = commands.add_parser(
+        "verify",
+        help="check that the verdict of a receipt follows from its runs",
+        epilog="Exit codes: 0 it follows, 1 it does not, 2 the file is no receipt.",
+    )
+    verify.set_defaults(command=_verify)
+    verify.add_argument("receipts", nargs="+", type=Path, metavar="RECEIPT", help="as 'versus --receipt' writes it")
+    ledger = commands.add_parser(
+        "ledger",
+        help="keep or discard a chain of changes, few of the kept ones false",
+        epilog="Exit codes of new: 0 the change may be kept, 1 discard it; 2 is an error.",
+    )
+    ledger.set_defaults(command=_ledger)
+    ledger.add_argument("file", type=Path, metavar="FILE", help="of the ledger; the first 'new' makes it")
+    ledger.add_argument(
+        "action",
+        choices=["new", "keep", "discard", "show"],
+        help="judge the change of a receipt, keep or discard it, show all",
+    )
+    ledger.add_argument("receipt", nargs="?", type=Path, metavar="RECEIPT", help="for new")
+    ledger.add_argument("--force", action="store_true", help="keep against the verdict, outside of the guarantee")
+    ledger.add_argument("--level", type=float, metavar="P", help="of a new ledger: share of false keeps (default 0.05)")
+    ledger.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+
+
 def port(text: str) -> int:
     """Port that a command line names; 0 for any free one."""
     if not text.isdecimal() or int(text) > 65535:
@@ -204,6 +247,18 @@ def _versus(args: argparse.Namespace) -> int:
     from noregret.studies.versus import versus
 
     return versus(args)
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from noregret.studies.receipts import verify
+
+    return verify(args)
+
+
+def _ledger(args: argparse.Namespace) -> int:
+    from noregret.studies.ledger import ledger
+
+    return ledger(args)
 
 
 def _command(commands: Any, name: str, carry_out: Callable[[Any], int | None], help: str) -> argparse.ArgumentParser:

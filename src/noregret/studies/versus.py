@@ -13,6 +13,7 @@ import logging
 import math
 import os
 import re
+import secrets
 import shlex
 import sys
 from argparse import Namespace
@@ -36,7 +37,7 @@ from noregret.diagnosis import read_rewards
 from noregret.extra import MissingExtra, extra
 from noregret.files import write_atomically
 from noregret.formatting import number
-from noregret.studies import words
+from noregret.studies import ledger, receipts, words
 from noregret.studies.measuring import Keeper, check_command, disturbances, interruptible, measure
 from noregret.studies.measuring import Stopped as RunStopped
 from noregret.studies.store.records import Record
@@ -50,6 +51,8 @@ T = TypeVar("T")
 
 EXIT_CODES = {"better": 0, "worse": 1, "equal": 3, "undecided": 4}
 """Exit codes by verdict; 2 is an error, 130 an interrupted comparison."""
+SKIPPED = 125
+"""Exit code of a commit that ``git bisect run`` skips."""
 FAILED_RUNS = 3
 """Number of failed runs that ends the comparison as an error, of a command that has never succeeded."""
 ALL_FAILED = 10
@@ -66,19 +69,28 @@ Stopped = Literal["decided", "time", "pairs", "items", "baseline", "failures", "
 
 def versus(args: Namespace) -> int:
     """Compare commands as the arguments say, and print what is known; return the exit code."""
-    race = prepared(args)
-    compared(race, args.json, args.save)
+    try:
+        race = prepared(args)
+        compared(race, args.json, args.save, args.receipt)
+    except StudyError as error:
+        if not args.bisect:
+            raise
+        complain(f"noregret: {printable(str(error), keep=chr(10))}")
+        return SKIPPED
     say(json.dumps(race.as_json()) if args.json else race.conclusion())
     if race.stopped == "interrupted":
         return 130
     verdict = race.comparison.verdict
+    if args.bisect:
+        return {True: 1, False: 0, None: SKIPPED}[race.comparison.is_worse()]
     return int(verdict == "worse") if race.is_gate else EXIT_CODES[verdict]
 
 
-def compared(race: Race, as_json: bool, save: Path | None = None) -> None:
+def compared(race: Race, as_json: bool, save: Path | None = None, receipt: Path | None = None) -> None:
     """Run the commands until the answer is known or the budget is spent, and show what is known meanwhile."""
-    if save and not os.access(save.resolve().parent, os.W_OK):
-        raise StudyError(f"--save {save}: its folder does not exist, or may not be written")
+    for name, path in (("--save", save), ("--receipt", receipt)):
+        if path and not os.access(path.resolve().parent, os.W_OK):
+            raise StudyError(f"{name} {path}: its folder does not exist, or may not be written")
     for study in race.studies.values():
         check_command(study)
     for line in [*disturbances(next(iter(race.studies.values()))), *race.limits_too_low()]:
@@ -91,6 +103,8 @@ def compared(race: Race, as_json: bool, save: Path | None = None) -> None:
     finally:
         if save and any(race.comparison.runs):
             _save(race, save)
+        if receipt and race.comparison.pairs:
+            _write_receipt(race, receipt)
     if not race.comparison.pairs:
         if race.stopped == "interrupted":
             raise KeyboardInterrupt
@@ -103,7 +117,7 @@ def prepared(args: Namespace) -> Race:
     """The commands and how to compare them; StudyError if an argument is wrong."""
     if os.name != "posix":
         raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
-    lines, old = list(args.commands), []
+    lines, old = list(args.commands), list[float | None]()
     if args.bar is not None:
         if len(lines) > 1 or args.baseline or args.items:
             raise StudyError("--bar is in the place of A: give one command, B, without --baseline and --items")
@@ -118,9 +132,11 @@ def prepared(args: Namespace) -> Race:
         raise StudyError(
             "versus compares commands: give two or more, each in quotes, or one and --baseline FILE.csv or --bar NUMBER"
         )
-    if args.gate and len(lines) > 2:
-        raise StudyError(f"--gate is about two commands, got {len(lines)}: compare the others in another call")
-    items = _items(args, lines)
+    if (args.gate or args.bisect) and len(lines) > 2:
+        option = "--gate" if args.gate else "--bisect"
+        raise StudyError(f"{option} is about two commands, got {len(lines)}: compare the others in another call")
+    seed = secrets.randbits(32) if args.seed is None else args.seed
+    items = _items(args, lines, seed)
     result = _checked("--result", checks.typed_result, args.result)
     goal, result = _checked("--goal", lambda given: sought(checks.GOAL.check(given), result), args.goal)
     within = None if args.within is None else _checked("--within", _within, args.within)
@@ -144,13 +160,13 @@ def prepared(args: Namespace) -> Race:
         comparison = Comparison(
             len(lines),
             within=within,
-            confidence=confidence,
+            confidence=max(confidence, ledger.confidence(args.ledger) if args.ledger else 0.0),
             goal=goal,
             bounds=bounds,
             quantile=args.quantile,
             bar=args.bar,
             repeats=args.repeats if items else 1,
-            rng=args.seed,
+            rng=seed,
         )
     except ValueError as error:
         raise StudyError(str(error)) from None
@@ -165,16 +181,18 @@ def prepared(args: Namespace) -> Race:
         },
         comparison,
         args.result,
-        is_gate=args.gate,
+        is_gate=args.gate or args.bisect,
+        is_bisect=args.bisect,
         baseline=args.baseline,
         old=old,
         items=items,
         quoted=args.shell,
+        seed=seed,
     )
     return race
 
 
-def _items(args: Namespace, lines: Sequence[str]) -> list[str]:
+def _items(args: Namespace, lines: Sequence[str], seed: int) -> list[str]:
     """The items in random order, each as often as it is to be repeated; empty without --items."""
     if args.items is None:
         return []
@@ -189,7 +207,7 @@ def _items(args: Namespace, lines: Sequence[str]) -> list[str]:
     found = [line.strip() for line in read if line.strip()]
     if len(found) < 2 or len(found) > len(set(found)):
         raise StudyError(f"--items {args.items}: must have two lines or more, each with another item, got {len(found)}")
-    order = np.random.default_rng(args.seed).permutation(len(found))
+    order = np.random.default_rng(seed).permutation(len(found))
     return [found[place] for place in order for _ in range(args.repeats)]
 
 
@@ -248,8 +266,13 @@ def _budget(text: str) -> Budget:
         raise ValueError(f"must be a time such as 60s or 5m, or a number of pairs, got {text!r}") from None
 
 
-def _old_values(path: Path, name: str | None) -> list[float]:
-    """Old measurements of A: the column of its name, or ``value``, or the only one."""
+def _old_values(path: Path, name: str | None) -> list[float | None]:
+    """Old measurements of A: the column of its name, or ``value``, or the only one; of a receipt, those of A."""
+    if path.suffix == ".json":
+        try:
+            return receipts.values(receipts.checked(path), name)
+        except StudyError as error:
+            raise StudyError(f"--baseline {error}") from None
     try:
         columns = read_rewards(path, one_per_arm=True)
     except OSError as error:
@@ -262,8 +285,8 @@ def _old_values(path: Path, name: str | None) -> list[float]:
             f"--baseline {path} has several columns: give A and B, where A is one of "
             f"{', '.join(repr(each) for each in columns)}"
         )
-    values = [float(value) for value in (columns[place] if place else next(iter(columns.values())))]
-    if not all(map(math.isfinite, values)):
+    values: list[float | None] = [float(value) for value in (columns[place] if place else next(iter(columns.values())))]
+    if not all(value is not None and math.isfinite(value) for value in values):
         raise StudyError(f"--baseline {path}: measurements must be finite numbers: drop the others")
     return values
 
@@ -286,6 +309,14 @@ def _save(race: Race, path: Path) -> None:
         complain(f"noregret: --save {printable(str(path))} cannot be written: {error.strerror}")
 
 
+def _write_receipt(race: Race, path: Path) -> None:
+    baseline = str(race.baseline) if race.baseline else None
+    try:
+        receipts.write(receipts.receipt(race.comparison, race.lines, race.result, race.seed, baseline), path)
+    except OSError as error:
+        complain(f"noregret: --receipt {printable(str(path))} cannot be written: {error.strerror}")
+
+
 @dataclass
 class Race:
     """Commands that are compared, and what their runs have shown so far."""
@@ -297,12 +328,14 @@ class Race:
     comparison: Comparison
     result: str
     is_gate: bool = False
+    is_bisect: bool = False
+    """True if an undecided gate has not passed."""
     baseline: Path | None = None
     settings: Sequence[Params] = ()
     """Params of each command, where they are settings of a study; the number of pairs is fixed then."""
     stopped: Stopped = "decided"
     seconds: float = 0.0
-    old: Sequence[float] = ()
+    old: Sequence[float | None] = ()
     """Measurements of A that were made before."""
     items: Sequence[str] = ()
     """Item of each pair, in this order; empty without items."""
@@ -310,6 +343,8 @@ class Race:
     """True if the commands are run by a shell, where an item needs quotes."""
     is_fixed: bool = False
     """True if the budget says when to stop, and not the answer."""
+    seed: int | None = None
+    """Seed of the order of the runs."""
     records: list[list[Record]] = field(init=False)
     """Runs of each command in order."""
 
@@ -426,6 +461,12 @@ class Race:
             return False
         return self.comparison.is_worse() is not None if self.is_gate else self.comparison.decided
 
+    @property
+    def _passed(self) -> bool | None:
+        """True if a gate lets B pass; None if a bisection does not know."""
+        is_worse = self.comparison.is_worse()
+        return None if is_worse is None and self.is_bisect else not is_worse
+
     def median(self, option: int) -> float | None:
         """Median of the measurements of a command, None if there is none; the bar is what it is."""
         if option == 0 and self.comparison.evidence.bar is not None:
@@ -483,7 +524,9 @@ class Race:
             head = {
                 True: f"Failed: B {why}",
                 False: f"Passed: B is not worse than A{limit}",
-                None: f"Passed: B is not shown to be worse than A{limit}",
+                None: headline(self.comparison)
+                if self.is_bisect
+                else f"Passed: B is not shown to be worse than A{limit}",
             }[self.comparison.is_worse()]
         return f"{head}: {self.difference(self.comparison.change(1))}"
 
@@ -570,7 +613,7 @@ class Race:
             "stopped": self.stopped,
             "warnings": comparison.warnings,
             "seconds": round(self.seconds, 3),
-            **({"passed": comparison.verdict != "worse"} if self.is_gate else {}),
+            **({"passed": self._passed} if self.is_gate else {}),
             "summary": self.conclusion(),
         }
 
