@@ -4,10 +4,21 @@
 `sequences`      confidence sequences: of a median by counting signs, of a mean by betting or by Catoni's function
 `comparison`     `Comparison`: which option to run next, and what the runs have shown; a test for carry-over from one
                  run to the next; `versus` for Python functions
+`suite`          `Suite`: runs with many named numbers, one error budget for all of them
 ===============  ================================================================================================
 """
 
 from noregret.comparison.comparison import Comparison, Verdict, versus
 from noregret.comparison.sequences import bounded_sequence, catoni_sequence, median_sequence
+from noregret.comparison.suite import NamedChange, Suite
 
-__all__ = ["Comparison", "Verdict", "bounded_sequence", "catoni_sequence", "median_sequence", "versus"]
+__all__ = [
+    "Comparison",
+    "NamedChange",
+    "Suite",
+    "Verdict",
+    "bounded_sequence",
+    "catoni_sequence",
+    "median_sequence",
+    "versus",
+]

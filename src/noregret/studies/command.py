@@ -105,13 +105,17 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     schema.set_defaults(command=_schema)
 
 
+READERS = "pytest-benchmark", "criterion", "go", "google-benchmark", "jmh", "hyperfine"
+"""Benchmark tools whose output `noregret.studies.readers` reads."""
+
+
 def _add_versus(commands: Any) -> None:
     parser = commands.add_parser(
         "versus",
         help="is B really better than A? run commands in pairs until the answer is known",
         usage="noregret versus 'COMMAND A' 'COMMAND B' ['COMMAND C' ...] [options]",
-        epilog="Exit codes: 0 B is better, 1 worse, 3 equal within the margin, 4 undecided, 2 an error. Ctrl-C prints "
-        "what is known.",
+        epilog="Exit codes: 0 B is better, 1 worse, 3 equal within the margin, 4 undecided, 2 an error. Of a suite: "
+        "0 a name is better and none is worse, 1 a name is worse, 3 all are equal. Ctrl-C prints what is known.",
     )
     parser.set_defaults(command=_versus)
     parser.add_argument("commands", nargs="+", metavar="COMMAND", help="a command in quotes; A is the first")
@@ -127,7 +131,13 @@ def _add_versus(commands: Any) -> None:
         "--result",
         default="wall-time",
         metavar="WHAT",
-        help="wall-time (default), user-time, max-rss, last-number, json=FIELD or regex=PATTERN",
+        help="wall-time (default), user-time, max-rss, last-number, json=FIELD or regex=PATTERN; json for an object of "
+        "several numbers, a suite",
+    )
+    parser.add_argument(
+        "--reader",
+        choices=READERS,
+        help="a suite: the commands run this tool. {names} becomes its filter, {out} a file that it writes",
     )
     parser.add_argument("--goal", choices=["minimize", "maximize"], default="minimize", help="default minimize")
     parser.add_argument(
@@ -163,9 +173,10 @@ def _from_zero(text: str) -> int:
 
 
 def _versus(args: argparse.Namespace) -> int:
+    from noregret.studies.suites import is_suite, suite
     from noregret.studies.versus import versus
 
-    return versus(args)
+    return suite(args) if is_suite(args) else versus(args)
 
 
 def _command(commands: Any, name: str, carry_out: Callable[[Any], int | None], help: str) -> argparse.ArgumentParser:

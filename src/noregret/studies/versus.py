@@ -26,7 +26,7 @@ from threading import Event, Timer
 from time import monotonic
 from typing import Any, Literal, TypeVar
 
-from noregret.comparison import Comparison
+from noregret.comparison import Comparison, Verdict
 from noregret.comparison.comparison import Change, directed, headline, letter, means
 from noregret.comparison.sequences import losses_allowed
 from noregret.diagnosis import read_rewards
@@ -38,7 +38,7 @@ from noregret.studies.measuring import Keeper, check_command, disturbances, inte
 from noregret.studies.measuring import Stopped as RunStopped
 from noregret.studies.store.records import Record
 from noregret.studies.study import checks
-from noregret.studies.study.results import TIMES, MaxRss, UserTime, WallTime
+from noregret.studies.study.results import TIMES, MaxRss, Result, UserTime, WallTime
 from noregret.studies.study.study import Budget, Command, FailureRules, Params, Study, StudyError, groups
 from noregret.terminal import complain, printable, say
 
@@ -61,11 +61,11 @@ SHELL = "add --shell to run it by a shell"
 Stopped = Literal["decided", "time", "pairs", "baseline", "failures", "interrupted"]
 
 
-def versus(args: Namespace) -> int:
+def versus(args: Namespace, race: Race | None = None) -> int:
     """Compare commands as the arguments say, and print what is known; return the exit code."""
     if os.name != "posix":
         raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
-    race = _race(args)
+    race = race or _race(args)
     if args.save and not os.access(args.save.resolve().parent, os.W_OK):
         raise StudyError(f"--save {args.save}: its folder does not exist, or may not be written")
     for study in race.studies.values():
@@ -73,7 +73,7 @@ def versus(args: Namespace) -> int:
     for line in [*disturbances(next(iter(race.studies.values()))), *race.limits_too_low()]:
         complain(f"noregret: {printable(line)}")
     try:
-        with interruptible(), Keeper() as keeper, _view(race, args.json) as show:
+        with interruptible(), Keeper() as keeper, race.view(args.json) as show:
             race.work(keeper, show)
     except KeyboardInterrupt:
         race.stopped = "interrupted"
@@ -89,8 +89,7 @@ def versus(args: Namespace) -> int:
     say(json.dumps(race.as_json()) if args.json else race.conclusion())
     if race.stopped == "interrupted":
         return 130
-    verdict = race.comparison.verdict
-    return int(verdict == "worse") if race.is_gate else EXIT_CODES[verdict]
+    return int(race.outcome == "worse") if race.is_gate else EXIT_CODES[race.outcome]
 
 
 def _race(args: Namespace) -> Race:
@@ -107,35 +106,17 @@ def _race(args: Namespace) -> Race:
     if args.gate and len(lines) > 2:
         raise StudyError(f"--gate is about two commands, got {len(lines)}: compare the others in another call")
     result = _checked("--result", checks.typed_result, args.result)
-    within = None if args.within is None else _checked("--within", _within, args.within)
-    bounds = None if args.bounds is None else _checked("--bounds", _bounds, args.bounds)
-    if isinstance(within, float) and within >= 1 and not bounds and isinstance(result, (*TIMES, MaxRss)):
+    settings = comparison_settings(args)
+    within = settings["within"]
+    if isinstance(within, float) and within >= 1 and not args.bounds and isinstance(result, (*TIMES, MaxRss)):
         raise StudyError(f"--within: {within:g} is {within:.0%} of A here: write {within:g}% or a smaller part")
-    form = Study(
-        path=Path("versus"),
-        command=(),
-        space={},
-        goal=args.goal,
-        result=result,
-        prepare=_words("--prepare", args.prepare, args.shell) if args.prepare else (),
-        timeout=_checked("--timeout", _seconds, args.timeout),
-        warmup=int(isinstance(result, TIMES)) if args.warmup is None else args.warmup,
-        failure=FailureRules(stop_after=FAILED_RUNS),
-        budget=_checked("--budget", _budget, args.budget),
-    )
-    comparison = Comparison(
-        len(lines),
-        within=within,
-        confidence=_checked("--confidence", checks.confidence, args.confidence),
-        goal=args.goal,
-        bounds=bounds,
-        rng=args.seed,
-    )
+    form = measured_study(args, result)
+    comparison = Comparison(len(lines), **settings)
     comparison.tell_old(old)
     race = Race(
         lines,
         {
-            option: replace(form, command=_words(letter(option), line, args.shell))
+            option: replace(form, command=command_words(letter(option), line, args.shell))
             for option, line in enumerate(lines)
             if option or not args.baseline
         },
@@ -148,6 +129,33 @@ def _race(args: Namespace) -> Race:
     return race
 
 
+def measured_study(args: Namespace, result: Result) -> Study:
+    """The study of a command that is still to be given, as the arguments say how it is measured."""
+    return Study(
+        path=Path("versus"),
+        command=(),
+        space={},
+        goal=args.goal,
+        result=result,
+        prepare=command_words("--prepare", args.prepare, args.shell) if args.prepare else (),
+        timeout=_checked("--timeout", _seconds, args.timeout),
+        warmup=int(isinstance(result, TIMES)) if args.warmup is None else args.warmup,
+        failure=FailureRules(stop_after=FAILED_RUNS),
+        budget=_checked("--budget", _budget, args.budget),
+    )
+
+
+def comparison_settings(args: Namespace) -> dict[str, Any]:
+    """The keywords of a comparison, as the arguments say; StudyError if one is wrong."""
+    return {
+        "within": None if args.within is None else _checked("--within", _within, args.within),
+        "confidence": _checked("--confidence", checks.confidence, args.confidence),
+        "goal": args.goal,
+        "bounds": None if args.bounds is None else _checked("--bounds", _bounds, args.bounds),
+        "rng": args.seed,
+    }
+
+
 def _checked(name: str, check: Callable[[Any], T], given: Any) -> T:
     try:
         return check(given)
@@ -155,7 +163,7 @@ def _checked(name: str, check: Callable[[Any], T], given: Any) -> T:
         raise StudyError(f"{name}: {error}") from None
 
 
-def _words(name: str, line: str, by_shell: bool) -> Command:
+def command_words(name: str, line: str, by_shell: bool) -> Command:
     """The words of a command. Braces are doubled, as a study would take {name} for a parameter."""
     found = ("sh", "-c", line) if by_shell else _checked(name, lambda text: checks.command(text, SHELL), line)
     return tuple(word.replace("{", "{{").replace("}", "}}") for group in groups(found) for word in group)
@@ -306,7 +314,7 @@ class Race:
                     self._warn_of_slow_pairs(self.seconds - before)
                 before = self.seconds
             option = comparison.ask()
-            study, params = self.studies[option], self.settings[option] if self.settings else {}
+            study, params = self.studies[option], self.params(option)
             study = replace(study, warmup=0) if self.values[option] and not self.settings else study
             LOG.debug("%s: %s", letter(option), study.shell_line(params))
             try:
@@ -315,7 +323,7 @@ class Race:
                 self.stopped, self.seconds = "time", monotonic() - start
                 return
             try:
-                comparison.tell(option, outcome.value())
+                self.tell(option, outcome)
             except ValueError as error:
                 raise StudyError(f"{letter(option)}: {self.lines[option]!r}: {error}: change --bounds") from None
             self.records[option].append(outcome)
@@ -323,6 +331,28 @@ class Race:
             if outcome.state == "failed":
                 self._failed(option, outcome)
             show()
+
+    def params(self, option: int) -> Params:
+        """Values of the placeholders of a command in its next run."""
+        return self.settings[option] if self.settings else {}
+
+    def tell(self, option: int, outcome: Record) -> None:
+        """Tell the comparison the outcome of a run; ValueError if it cannot be."""
+        self.comparison.tell(option, outcome.value())
+
+    @property
+    def outcome(self) -> Verdict:
+        """The verdict on B."""
+        return self.comparison.verdict
+
+    def view(self, as_json: bool) -> AbstractContextManager[Callable[[], None]]:
+        """A function that shows what is known: a picture on a terminal, if rich is there, few lines elsewhere."""
+        if as_json:
+            return nullcontext(lambda: None)
+        if sys.stdout.isatty():
+            with suppress(MissingExtra):
+                return _live(self, extra("rich.live", "tune"), extra("rich.text", "tune"))
+        return nullcontext(partial(_show_line, self, set()))
 
     def _failed(self, option: int, outcome: Record) -> None:
         name, values = f"{letter(option)}: {self.lines[option]!r}", self.values[option]
@@ -495,16 +525,6 @@ class Race:
 def _numbers(change: Change) -> dict[str, float | None]:
     """The change by name; None for an estimate or an end that is not known."""
     return {name: value if math.isfinite(value) else None for name, value in change._asdict().items()}
-
-
-def _view(race: Race, as_json: bool) -> AbstractContextManager[Callable[[], None]]:
-    """A function that shows what is known: a picture on a terminal, if rich is there, few lines elsewhere."""
-    if as_json:
-        return nullcontext(lambda: None)
-    if sys.stdout.isatty():
-        with suppress(MissingExtra):
-            return _live(race, extra("rich.live", "tune"), extra("rich.text", "tune"))
-    return nullcontext(partial(_show_line, race, set()))
 
 
 def _show_line(race: Race, shown: set[int]) -> None:

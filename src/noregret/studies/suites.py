@@ -1,0 +1,255 @@
+"""``noregret versus`` for runs with many named numbers: a benchmark suite before and after a change.
+
+`Suite` judges, `noregret.studies.readers` reads what the tools write, and the commands run as those of `Race` do.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from noregret.comparison import NamedChange, Suite, Verdict
+from noregret.comparison.comparison import Change, directed, letter
+from noregret.comparison.sequences import losses_allowed
+from noregret.formatting import number
+from noregret.studies import readers, words
+from noregret.studies.store.records import Record
+from noregret.studies.study.results import NoResult, Output
+from noregret.studies.study.study import Command, Params, StudyError
+from noregret.studies.versus import Race, command_words, comparison_settings, measured_study, versus
+from noregret.terminal import printable, say
+
+UNSUPPORTED = "save", "baseline", "items", "bar", "quantile", "receipt", "bisect"
+"""Options of ``noregret versus`` that are about one number of each run."""
+MOST_ROWS = 50
+"""Rows of a table; the names that are worse or better are always in it."""
+
+
+def suite(args: Namespace) -> int:
+    """Compare two commands by many named numbers, and print what is known; return the exit code."""
+    with TemporaryDirectory(prefix="noregret-") as folder:
+        return versus(args, _race(args, Path(folder)))
+
+
+def is_suite(args: Namespace) -> bool:
+    """True if the arguments ask for many named numbers of each run."""
+    return bool(args.reader) or args.result == "json"
+
+
+def _race(args: Namespace, folder: Path) -> SuiteRace:
+    kind = args.reader or "json"
+    if args.reader and args.result not in ("wall-time", "json"):
+        raise StudyError(f"--reader {kind} reads many numbers of a run: drop --result {args.result}")
+    if given := [name for name in UNSUPPORTED if getattr(args, name, None)]:
+        raise StudyError(f"--{given[0]} is about one number of each run, and a suite has many: drop it")
+    if len(args.commands) != 2:
+        raise StudyError(f"a suite compares two commands, A and B, each in quotes, got {len(args.commands)}")
+    out = folder / "output" if any("{out}" in line for line in args.commands) else None
+    if kind == "hyperfine" and any("{names}" in line for line in args.commands):
+        raise StudyError("hyperfine runs all of its commands: drop {names}")
+    numbers = NamedNumbers(kind, out)
+    study = measured_study(args, numbers)
+    names = Suite(**comparison_settings(args))
+    studies = {
+        option: replace(study, command=_open(command_words(letter(option), line, args.shell), args.shell))
+        for option, line in enumerate(args.commands)
+    }
+    return SuiteRace(
+        args.commands, studies, names.order, kind, args.gate, suite=names, numbers=numbers, by_shell=args.shell
+    )
+
+
+def _open(command: Command, by_shell: bool) -> Command:
+    """The words of a command with {names} and {out} as placeholders."""
+    found = []
+    for word in command:
+        if by_shell and re.search(r"""["']\{\{(names|out)\}\}|\{\{(names|out)\}\}["']""", str(word)):
+            raise StudyError("with --shell {names} and {out} are quoted already: write no quotes around them")
+        found.append(str(word).replace("{{names}}", "{names}").replace("{{out}}", "{out}"))
+    return tuple(found)
+
+
+@dataclass
+class NamedNumbers:
+    """Reader of many named numbers. It keeps those of the last run, whose result is the number of them."""
+
+    kind: str
+    file: Path | None
+    """The file that the tool writes; None if it writes to standard output."""
+    last: readers.Numbers = field(default_factory=dict)
+
+    def read(self, output: Output) -> float:
+        if self.file is not None and not self.file.exists():
+            raise NoResult("the command has not written its results to {out}")
+        text = output.stdout if self.file is None else self.file.read_text(encoding="utf-8", errors="replace")
+        self.last = readers.read(self.kind, text)
+        return len(self.last)
+
+
+@dataclass
+class SuiteRace(Race):
+    """Two commands that are compared by many named numbers; ``comparison`` is the order of the runs."""
+
+    suite: Suite = field(kw_only=True)
+    numbers: NamedNumbers = field(kw_only=True)
+    by_shell: bool = False
+
+    def params(self, option: int) -> Params:
+        """Text for {names}, those that need this run, and for {out}, an empty place for the results."""
+        if self.numbers.file is not None:
+            self.numbers.file.unlink(missing_ok=True)
+        chosen = readers.selected(self.numbers.kind, self.suite.running or None)
+        found = {"names": chosen, "out": str(self.numbers.file)}
+        return {name: shlex.quote(text) for name, text in found.items()} if self.by_shell else found
+
+    def tell(self, option: int, outcome: Record) -> None:
+        """Tell the suite the numbers of a run. Names that are new since the first pair are ignored."""
+        known = set(self.suite.names)
+        numbers = {name: value for name, value in self.numbers.last.items() if not known or name in known}
+        self.suite.tell(option, numbers if outcome.state == "done" else None)
+
+    @property
+    def outcome(self) -> Verdict:
+        return self.suite.verdict
+
+    @property
+    def is_settled(self) -> bool:
+        return self.suite.decided
+
+    @property
+    def fewest(self) -> int:
+        """The fewest pairs that can decide one name."""
+        level = 1 - (1 - self.suite.confidence) / max(len(self.suite.names), 1)
+        return next(pairs for pairs in count(1) if losses_allowed(pairs, level) >= 0)
+
+    def view(self, as_json: bool) -> AbstractContextManager[Callable[[], None]]:
+        """A function that prints a line after the first pair, the second, the fourth, and so on."""
+        shown = set[int]()
+
+        def show() -> None:
+            pairs = self.suite.pairs
+            if not as_json and self.suite.names and pairs.bit_count() == 1 and pairs not in shown:
+                shown.add(pairs)
+                say(f"{pairs} pair{'s' * (pairs > 1)}: {self.suite.headline()}")
+
+        return nullcontext(show)
+
+    @property
+    def unit(self) -> str:
+        return "" if self.numbers.kind == "json" else " s"
+
+    def verdict(self) -> str:
+        """The verdict in one line."""
+        said = self.suite.headline()
+        if not self.is_gate:
+            return said[0].upper() + said[1:]
+        return f"{'Failed' if self.outcome == 'worse' else 'Passed'}: {said}"
+
+    def table(self) -> list[str]:
+        """A line for each name, worst first: its verdict, its change with the interval, its medians, its failures."""
+        rows = self.suite.rows
+        spare = MOST_ROWS - sum(row.verdict in ("worse", "better") for row in rows)
+        others = [row for row in rows if row.verdict not in ("worse", "better")]
+        hidden = {row.name for row in others[max(spare, 0) :]}
+        cells = [self._cells(row) for row in rows if row.name not in hidden]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+        more = f"  and {len(hidden)} more names, equal or undecided: --json has them"
+        return lines + [more] * bool(hidden)
+
+    def _cells(self, row: NamedChange) -> list[str]:
+        is_relative = self.suite.is_relative(row.name)
+        factor, unit = (100.0, "%") if is_relative else (1.0, self.unit)
+        less, more, noun = ("lower", "higher", "") if self.unit == "" else ("less", "more", " time")
+        change = Change(*(factor * each for each in (row.estimate, row.lower, row.upper)))
+        failed = [sum(value is None for value in values) for values in self.suite.values[row.name]]
+        middles = map(self._middle, self.suite.values[row.name])
+        return [
+            row.verdict,
+            directed(change, less, more, unit, noun),
+            " -> ".join(middles),
+            f"failed {failed[0]} and {failed[1]} times" if any(failed) else "",
+            printable(row.name),
+        ]
+
+    def _middle(self, values: list[float | None]) -> str:
+        known = [value for value in values if value is not None]
+        if not known:
+            return "-"
+        middle = median(known)
+        factor, unit = next(
+            ((factor, unit) for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "us")) if factor * abs(middle) >= 1),
+            (1e9, "ns"),
+        )
+        return f"{number(factor * middle)} {unit}" if self.unit else number(middle)
+
+    def _evidence(self) -> Iterator[str]:
+        """The guarantee in one sentence, the number of pairs, and what to do if they did not decide."""
+        names, percent = self.suite, f"{100 * (1 - self.suite.confidence):.3g}%"
+        yield (
+            f"Of the names called worse or better at most {percent} are wrong in expectation, at any stopping time and "
+            "however the names depend on each other."
+        )
+        alarms = len(names.named("worse") + names.named("better"))
+        share = (1 - names.confidence) / max(len(names.names), 1)
+        if alarms:
+            yield f"Their intervals hold at {100 * (1 - share * alarms):.6g}% each, as they are selected."
+        pairs = f"{names.pairs} pair{'s' * (names.pairs != 1)}"
+        yield f"medians of up to {pairs} in random order, {words.duration(self.seconds)}"
+        for option, left_out in enumerate(names.left_out):
+            if left_out:
+                yield f"only in {letter(option)}, not compared: {', '.join(map(printable, left_out))}"
+        if not self.is_settled:
+            *_, last = super()._evidence()
+            yield last
+
+    @property
+    def warnings(self) -> list[str]:
+        """Sentences about the evidence that a reader must know."""
+        return [
+            f"names only in {letter(option)}: {len(left_out)}"
+            for option, left_out in enumerate(self.suite.left_out)
+            if left_out
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """All numbers; None stands for those that are not finite or not known."""
+        found, names = super().as_json(), self.suite
+        for key in ("estimate", "lower", "upper", "relative", "intervals", "best", "medians", "quantity", "baseline"):
+            del found[key]
+        return {
+            **found,
+            "verdict": names.verdict,
+            "names": [self._row(row) for row in names.rows],
+            "left_out": dict(zip("AB", map(list, names.left_out), strict=True)),
+            "warnings": self.warnings,
+            **({"passed": names.verdict != "worse"} if self.is_gate else {}),
+        }
+
+    def _row(self, row: NamedChange) -> dict[str, Any]:
+        values = self.suite.values[row.name]
+        known = [[value for value in each if value is not None] for each in values]
+        return {
+            "name": row.name,
+            "verdict": row.verdict,
+            **{key: _finite(getattr(row, key)) for key in ("estimate", "lower", "upper", "evalue")},
+            "level": row.level,
+            "relative": self.suite.is_relative(row.name),
+            "pairs": row.pairs,
+            "medians": [median(each) if each else None for each in known],
+            "failures": [len(each) - len(its) for each, its in zip(values, known, strict=True)],
+        }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
