@@ -63,7 +63,7 @@ class Suite:
     Parameters
     ----------
     names : iterable of str, optional
-        The names to compare. By default those that the first runs of both options have.
+        The names to compare. By default those with a value in both runs of the first pair, see `left_out`.
     within : float or str, optional
         Margin of equality of each name, see `Comparison`. Without it no name is ever "equal".
     confidence : float
@@ -105,7 +105,7 @@ class Suite:
         self.names: tuple[str, ...] = ()
         """The names that are compared; none before they are known."""
         self.left_out: tuple[tuple[str, ...], tuple[str, ...]] = (), ()
-        """Names that only the first run of A has, and only that of B, if the names were not given."""
+        """Names that the first run of A has no value of, and the first run of B, if the names were not given."""
         self.values: dict[str, tuple[list[float | None], list[float | None]]] = {}
         """Values of each name in the runs of A and of B, None for failed ones."""
         self._processes: dict[str, EProcess] = {}
@@ -138,12 +138,8 @@ class Suite:
         self.order.ask()
         numbers = None if values is None else {name: self._checked(option, name, values[name]) for name in values}
         is_first = not self.names
-        if is_first and numbers is not None and len(self.order.awaited) == 1 and self._first:
-            (other,) = self._first.values()
-            if not numbers.keys() & other.keys():
-                raise ValueError(
-                    f"A and B must have names in common, got {_some(other)} and {_some(numbers)}: let both run the same"
-                )
+        if is_first and numbers is not None and len(self.order.awaited) == 1:
+            self._common(*self._first.values(), numbers)
         running = self.running
         self.order.tell(option, None if values is None else self.bounds[0] if self.bounds else 0.0)
         self._running, self._rows = running, self._rows if self.order.awaited else None
@@ -152,13 +148,26 @@ class Suite:
             return
         self._first |= {} if numbers is None else {option: numbers}
         if not self.order.awaited:
-            if len(self._first) == 2:
-                a, b = (self._first[option] for option in (0, 1))
-                self.left_out = tuple(name for name in a if name not in b), tuple(name for name in b if name not in a)
-                self._begin(tuple(name for name in a if name in b))
-                for each in (0, 1):
-                    self._observe(each, self._first[each])
-            self._first = {}
+            runs, self._first = self._first, {}
+            if len(runs) == 2:
+                names = self._common(*runs.values())
+                every = dict.fromkeys([*runs[0], *runs[1]])
+                a, b = (tuple(name for name in every if run.get(name) is None) for _, run in sorted(runs.items()))
+                self.left_out = a, b
+                self._begin(names)
+                for each, run in runs.items():
+                    self._observe(each, run)
+
+    @staticmethod
+    def _common(*runs: Values) -> tuple[str, ...]:
+        """Names that have a value in all runs; ValueError if there is none."""
+        found = tuple(name for name in runs[0] if all(run.get(name) is not None for run in runs))
+        if not found and len(runs) > 1:
+            raise ValueError(
+                f"A and B must have names in common, got {' against '.join(_some(run) for run in runs)}: "
+                "let both run the same"
+            )
+        return found
 
     def _observe(self, option: int, numbers: Values) -> None:
         for name in self._running:

@@ -206,9 +206,7 @@ class SuiteRace(Race):
             yield f"Their intervals hold at {100 * (1 - share * alarms):.6g}% each, as they are selected."
         pairs = f"{names.pairs} pair{'s' * (names.pairs != 1)}"
         yield f"medians of up to {pairs} in random order, {words.duration(self.seconds)}"
-        for option, left_out in enumerate(names.left_out):
-            if left_out:
-                yield f"only in {letter(option)}, not compared: {', '.join(map(printable, left_out))}"
+        yield from map(printable, self.warnings)
         if not self.is_settled:
             *_, last = super()._evidence()
             yield last
@@ -217,7 +215,7 @@ class SuiteRace(Race):
     def warnings(self) -> list[str]:
         """Sentences about the evidence that a reader must know."""
         return [
-            f"names only in {letter(option)}: {len(left_out)}"
+            f"no result in {letter(option)}, not compared: {', '.join(left_out)}"
             for option, left_out in enumerate(self.suite.left_out)
             if left_out
         ]
