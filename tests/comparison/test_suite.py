@@ -154,6 +154,7 @@ def test_bounded_values_are_compared_by_means():
     [
         (lambda: Suite([]), "names must be a list of text that is not empty, got"),
         (lambda: Suite(["a", "b", "a"]), "names must differ from each other, got 'a', 'a', 'b'"),
+        (lambda: Suite(["a"], bounds=(1, 0)), "bounds must be"),
         (lambda: Suite(["a"], confidence=2), "confidence must be"),
         (lambda: Suite(["a"], within="x"), "within must be"),
         (lambda: Suite(["a"], goal="x"), "goal must be"),
@@ -168,8 +169,8 @@ def test_bad_settings(call, message):
     ("values", "message"),
     [
         ({"a": 1.0, "z": 1.0}, "values must be those of names of the suite, 'a', 'b', got 'z'"),
-        ({"b": 1.0, "a": math.nan}, "a: value of option 0 must be a finite number"),
-        ({"b": 1.0, "a": 7.0}, "a: value of option 0 must be within the bounds, 0 to 5, got 7"),
+        ({"b": 1.0, "a": math.nan}, "a must be a finite number, got nan: pass None"),
+        ({"b": 1.0, "a": 7.0}, "a must be within the bounds, 0 to 5, got 7"),
     ],
 )
 def test_bad_values_change_nothing(values, message):

@@ -27,9 +27,11 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from noregret.comparison.comparison import Comparison, Verdict
 from noregret.comparison.eprocess import EProcess
-from noregret.optimizer import Goal
+from noregret.optimizer import Goal, checked_tolerance, checked_value
 
 LARGEST = 1e300
 """Largest e-value that is reported."""
@@ -136,7 +138,7 @@ class Suite:
         began. A failed name loses its pair against one that did not fail.
         """
         self.order.ask()
-        numbers = None if values is None else {name: self._checked(option, name, values[name]) for name in values}
+        numbers = None if values is None else {name: self._checked(name, value) for name, value in values.items()}
         is_first = not self.names
         if is_first and numbers is not None and len(self.order.awaited) == 1:
             self._common(*self._first.values(), numbers)
@@ -175,13 +177,19 @@ class Suite:
             self.values[name][option].append(value)
             self._processes[name].observe(value, option)
 
-    def _checked(self, option: int, name: str, value: float | None) -> float | None:
+    def _checked(self, name: str, value: float | None) -> float | None:
         if self.names and name not in self._processes:
             raise ValueError(f"values must be those of names of the suite, {_some(self.names)}, got {name!r}")
+        if value is None:
+            return None
         try:
-            return None if value is None else self.order._checked(option, value)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
+            number = float(value) if isinstance(value, bool | np.bool_) else checked_value(value)
+        except ValueError:
+            raise ValueError(f"{name} must be a finite number, got {value!r}: pass None if it failed") from None
+        if self.bounds and not self.bounds[0] <= number <= self.bounds[1]:
+            low, high = self.bounds
+            raise ValueError(f"{name} must be within the bounds, {low:g} to {high:g}, got {number:g}")
+        return value
 
     @property
     def pairs(self) -> int:
@@ -229,9 +237,9 @@ class Suite:
 
     def margin(self, name: str) -> float:
         """Margin of equality of a name, in the units of its change; 0 without ``within``."""
-        tolerance, process = self.order._tolerance, self._processes[name]
-        if tolerance is None:
+        if self.within is None:
             return 0.0
+        tolerance, process = checked_tolerance(self.within), self._processes[name]
         if process.quantity == "difference of means":
             low, high = self.bounds or (0.0, 1.0)
             return tolerance(high - low)
@@ -255,9 +263,8 @@ class Suite:
                 is_better = (change.estimate < 0) == (self.goal == "minimize")
                 said: Verdict = "better" if is_better else "worse"
                 verdict: Verdict = said if name in different else "equal" if name in equal else "undecided"
-                self._rows[name] = NamedChange(
-                    name, verdict, *change, min(evidence[name][0], LARGEST), level, process.pairs
-                )
+                evalue = min(evidence[name][0], LARGEST)
+                self._rows[name] = NamedChange(name, verdict, *change, evalue, level, process.pairs)
         return self._rows
 
     def _evidence(self, name: str) -> tuple[float, float]:
@@ -266,9 +273,8 @@ class Suite:
         The first is at most that of "worse", and the second is 0, if B has failed more often where A did not.
         """
         process, margin = self._processes[name], self.margin(name)
-        a, b = self.values[name]
-        failed = [(one is None, other is None) for one, other in zip(a, b, strict=False)]
-        if self.bounds is None and failed.count((False, True)) > failed.count((True, False)):
+        more, less = process.failed_alone()
+        if more > less:
             return process.evalue("worse", margin) / 2, 0.0
         return process.evalue("different", margin), process.evalue("equal", margin) / 2 if self.within else 0.0
 

@@ -18,8 +18,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from noregret.comparison import NamedChange, Suite, Verdict
-from noregret.comparison.comparison import Change, directed, letter
+from noregret.comparison import Change, NamedChange, Suite, Verdict
+from noregret.comparison.comparison import directed, letter
 from noregret.comparison.sequences import losses_allowed
 from noregret.formatting import number
 from noregret.studies import readers, words
@@ -162,8 +162,9 @@ class SuiteRace(Race):
         others = [row for row in rows if row.verdict not in ("worse", "better")]
         hidden = {row.name for row in others[max(spare, 0) :]}
         cells = [self._cells(row) for row in rows if row.name not in hidden]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+        columns = [column for column in zip(*cells, strict=True) if any(column)]
+        widths = [max(map(len, column)) for column in columns]
+        lines = ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in zip(*columns, strict=True)]
         more = f"  and {len(hidden)} more names, equal or undecided: --json has them"
         return lines + [more] * bool(hidden)
 
