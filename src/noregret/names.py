@@ -1,9 +1,9 @@
 """Public names of `noregret`, imported when the first of them is used.
 
 Most people need eighteen of them: `minimize`, `maximize`, `Optimizer`, `Float`, `Int`, `Choice`, `Trial`, `Reading`,
-`report` and `connect` to tune something; `versus` and `Suite` to compare two options; `Policy`, `run`, `compare`, `diagnose`,
-`algorithms` and `problems` to work with the algorithms. The parts that algorithms are made of are in `kernels`,
-`models`, `rules`, `loops` and `schedules`.
+`report` and `connect` to tune something; `versus` and `Suite` to compare two options; `Policy`, `run`, `compare`,
+`diagnose`, `algorithms` and `problems` to work with the algorithms. The parts that algorithms are made of are in
+`kernels`, `models`, `rules`, `loops` and `schedules`.
 """
 
 from noregret import algorithms, bounds, kernels, loops, models, problems, rules, schedules
