@@ -112,6 +112,7 @@ class Suite:
         """Values of each name in the runs of A and of B, None for failed ones."""
         self._processes: dict[str, EProcess] = {}
         self._rows: dict[str, NamedChange] | None = None
+        self._final: dict[str, tuple[float, float]] = {}
         self._running: tuple[str, ...] = ()
         self._first: dict[int, Values] = {}
         if names is not None:
@@ -249,7 +250,7 @@ class Suite:
     def _judged(self) -> dict[str, NamedChange]:
         if self._rows is None:
             alpha, count = 1 - self.confidence, len(self.names)
-            evidence = {name: self._evidence(name) for name in self.names}
+            evidence = {name: self._final.get(name) or self._evidence(name) for name in self.names}
             different = selected({name: each for name, (each, _) in evidence.items()}, alpha)
             equal = selected(
                 {name: each for name, (_, each) in evidence.items() if name not in different}, alpha, count
@@ -263,6 +264,8 @@ class Suite:
                 is_better = (change.estimate < 0) == (self.goal == "minimize")
                 said: Verdict = "better" if is_better else "worse"
                 verdict: Verdict = said if name in different else "equal" if name in equal else "undecided"
+                if verdict != "undecided":
+                    self._final[name] = evidence[name]
                 evalue = min(evidence[name][0], LARGEST)
                 self._rows[name] = NamedChange(name, verdict, *change, evalue, level, process.pairs)
         return self._rows
