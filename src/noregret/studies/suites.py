@@ -9,7 +9,7 @@ import math
 import re
 import shlex
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -54,14 +54,16 @@ def _race(args: Namespace, folder: Path) -> SuiteRace:
         raise StudyError(f"--{given[0]} is about one number of each run, and a suite has many: drop it")
     if len(args.commands) != 2:
         raise StudyError(f"a suite compares two commands, A and B, each in quotes, got {len(args.commands)}")
-    out = folder / "output" if any("{out}" in line for line in args.commands) else None
     if kind == "hyperfine" and any("{names}" in line for line in args.commands):
         raise StudyError("hyperfine runs all of its commands: drop {names}")
-    numbers = NamedNumbers(kind, out)
-    study = measured_study(args, numbers)
     names = Suite(**comparison_settings(args))
+    out = folder / "output"
+    numbers = [NamedNumbers(kind, out if "{out}" in line else None) for line in args.commands]
     studies = {
-        option: replace(study, command=_open(command_words(letter(option), line, args.shell), args.shell))
+        option: replace(
+            measured_study(args, numbers[option]),
+            command=_open(command_words(letter(option), line, args.shell), args.shell),
+        )
         for option, line in enumerate(args.commands)
     }
     return SuiteRace(
@@ -101,22 +103,25 @@ class SuiteRace(Race):
     """Two commands that are compared by many named numbers; ``comparison`` is the order of the runs."""
 
     suite: Suite = field(kw_only=True)
-    numbers: NamedNumbers = field(kw_only=True)
+    numbers: Sequence[NamedNumbers] = field(kw_only=True)
     by_shell: bool = False
 
     def params(self, option: int) -> Params:
         """Text for {names}, those that need this run, and for {out}, an empty place for the results."""
-        if self.numbers.file is not None:
-            self.numbers.file.unlink(missing_ok=True)
-        chosen = readers.selected(self.numbers.kind, self.suite.running or None)
-        found = {"names": chosen, "out": str(self.numbers.file)}
+        kind, file = self.numbers[option].kind, self.numbers[option].file
+        if file is not None:
+            file.unlink(missing_ok=True)
+        found = {"names": readers.selected(kind, self.suite.running or None), "out": str(file)}
         return {name: shlex.quote(text) for name, text in found.items()} if self.by_shell else found
 
     def tell(self, option: int, outcome: Record) -> None:
         """Tell the suite the numbers of a run. Names that are new since the first pair are ignored."""
         known = set(self.suite.names)
-        numbers = {name: value for name, value in self.numbers.last.items() if not known or name in known}
-        self.suite.tell(option, numbers if outcome.state == "done" else None)
+        numbers = {name: value for name, value in self.numbers[option].last.items() if not known or name in known}
+        try:
+            self.suite.tell(option, numbers if outcome.state == "done" else None)
+        except ValueError as error:
+            raise StudyError(f"{letter(option)}: {self.lines[option]!r}: {error}") from None
 
     @property
     def outcome(self) -> Verdict:
@@ -146,7 +151,7 @@ class SuiteRace(Race):
 
     @property
     def unit(self) -> str:
-        return "" if self.numbers.kind == "json" else " s"
+        return "" if self.result == "json" else " s"
 
     def verdict(self) -> str:
         """The verdict in one line."""

@@ -322,10 +322,7 @@ class Race:
             except RunStopped:
                 self.stopped, self.seconds = "time", monotonic() - start
                 return
-            try:
-                self.tell(option, outcome)
-            except ValueError as error:
-                raise StudyError(f"{letter(option)}: {self.lines[option]!r}: {error}: change --bounds") from None
+            self.tell(option, outcome)
             self.records[option].append(outcome)
             self.seconds = monotonic() - start
             if outcome.state == "failed":
@@ -337,8 +334,11 @@ class Race:
         return self.settings[option] if self.settings else {}
 
     def tell(self, option: int, outcome: Record) -> None:
-        """Tell the comparison the outcome of a run; ValueError if it cannot be."""
-        self.comparison.tell(option, outcome.value())
+        """Tell the comparison the outcome of a run; StudyError if its value is outside the bounds."""
+        try:
+            self.comparison.tell(option, outcome.value())
+        except ValueError as error:
+            raise StudyError(f"{letter(option)}: {self.lines[option]!r}: {error}: change --bounds") from None
 
     @property
     def outcome(self) -> Verdict:
