@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import math
+import json
 import re
 import shlex
 from argparse import Namespace
@@ -18,15 +18,24 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from noregret.comparison import Change, NamedChange, Suite, Verdict
+from noregret.comparison import Change, NamedChange, Suite
 from noregret.comparison.comparison import directed, letter
 from noregret.comparison.sequences import losses_allowed
 from noregret.formatting import number
 from noregret.studies import readers, words
 from noregret.studies.store.records import Record
-from noregret.studies.study.results import NoResult, Output
+from noregret.studies.study import checks
+from noregret.studies.study.results import NoResult, Output, sought
 from noregret.studies.study.study import Command, Params, StudyError
-from noregret.studies.versus import Race, command_words, comparison_settings, measured_study, versus
+from noregret.studies.versus import (
+    EXIT_CODES,
+    Race,
+    command_words,
+    compared,
+    comparison_settings,
+    finite,
+    measured_study,
+)
 from noregret.terminal import printable, say
 
 UNSUPPORTED = "save", "baseline", "items", "bar", "quantile", "receipt", "bisect"
@@ -38,7 +47,12 @@ MOST_ROWS = 50
 def suite(args: Namespace) -> int:
     """Compare two commands by many named numbers, and print what is known; return the exit code."""
     with TemporaryDirectory(prefix="noregret-") as folder:
-        return versus(args, _race(args, Path(folder)))
+        race = _race(args, Path(folder))
+        compared(race, args.json)
+    say(json.dumps(race.as_json()) if args.json else race.conclusion())
+    if race.stopped == "interrupted":
+        return 130
+    return int(race.suite.verdict == "worse") if race.is_gate else EXIT_CODES[race.suite.verdict]
 
 
 def is_suite(args: Namespace) -> bool:
@@ -56,12 +70,16 @@ def _race(args: Namespace, folder: Path) -> SuiteRace:
         raise StudyError(f"a suite compares two commands, A and B, each in quotes, got {len(args.commands)}")
     if kind == "hyperfine" and any("{names}" in line for line in args.commands):
         raise StudyError("hyperfine runs all of its commands: drop {names}")
-    names = Suite(**comparison_settings(args))
     out = folder / "output"
     numbers = [NamedNumbers(kind, out if "{out}" in line else None) for line in args.commands]
+    try:
+        goal, _ = sought(checks.GOAL.check(args.goal), numbers[0])
+    except ValueError as error:
+        raise StudyError(f"--goal: {error}") from None
+    names = Suite(**comparison_settings(args, goal))
     studies = {
         option: replace(
-            measured_study(args, numbers[option]),
+            measured_study(args, goal, numbers[option]),
             command=_open(command_words(letter(option), line, args.shell), args.shell),
         )
         for option, line in enumerate(args.commands)
@@ -114,7 +132,7 @@ class SuiteRace(Race):
         found = {"names": readers.selected(kind, self.suite.running or None), "out": str(file)}
         return {name: shlex.quote(text) for name, text in found.items()} if self.by_shell else found
 
-    def tell(self, option: int, outcome: Record) -> None:
+    def tell(self, option: int, outcome: Record, item: str | None = None) -> None:
         """Tell the suite the numbers of a run. Names that are new since the first pair are ignored."""
         known = set(self.suite.names)
         numbers = {name: value for name, value in self.numbers[option].last.items() if not known or name in known}
@@ -122,10 +140,6 @@ class SuiteRace(Race):
             self.suite.tell(option, numbers if outcome.state == "done" else None)
         except ValueError as error:
             raise StudyError(f"{letter(option)}: {self.lines[option]!r}: {error}") from None
-
-    @property
-    def outcome(self) -> Verdict:
-        return self.suite.verdict
 
     @property
     def is_settled(self) -> bool:
@@ -158,7 +172,7 @@ class SuiteRace(Race):
         said = self.suite.headline()
         if not self.is_gate:
             return said[0].upper() + said[1:]
-        return f"{'Failed' if self.outcome == 'worse' else 'Passed'}: {said}"
+        return f"{'Failed' if self.suite.verdict == 'worse' else 'Passed'}: {said}"
 
     def table(self) -> list[str]:
         """A line for each name, worst first: its verdict, its change with the interval, its medians, its failures."""
@@ -246,14 +260,10 @@ class SuiteRace(Race):
         return {
             "name": row.name,
             "verdict": row.verdict,
-            **{key: _finite(getattr(row, key)) for key in ("estimate", "lower", "upper", "evalue")},
+            **{key: finite(getattr(row, key)) for key in ("estimate", "lower", "upper", "evalue")},
             "level": row.level,
             "relative": self.suite.is_relative(row.name),
             "pairs": row.pairs,
             "medians": [median(each) if each else None for each in known],
             "failures": [len(each) - len(its) for each, its in zip(values, known, strict=True)],
         }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
