@@ -1,9 +1,9 @@
 """Public names of `noregret`, imported when the first of them is used.
 
-Most people need seventeen of them: `minimize`, `maximize`, `Optimizer`, `Float`, `Int`, `Choice`, `Trial`, `Reading`,
-`report` and `connect` to tune something; `versus` to compare two options; `Policy`, `run`, `compare`, `diagnose`,
-`algorithms` and `problems` to work with the algorithms. The parts that algorithms are made of are in `kernels`,
-`models`, `rules`, `loops` and `schedules`.
+Most people need eighteen of them: `minimize`, `maximize`, `Optimizer`, `Float`, `Int`, `Choice`, `Trial`, `Reading`,
+`report` and `connect` to tune something; `versus` and `Suite` to compare two options; `Policy`, `run`, `compare`,
+`diagnose`, `algorithms` and `problems` to work with the algorithms. The parts that algorithms are made of are in
+`kernels`, `models`, `rules`, `loops` and `schedules`.
 """
 
 from noregret import algorithms, bounds, kernels, loops, models, problems, rules, schedules
@@ -12,7 +12,7 @@ from noregret.bandits.lab import plot
 from noregret.bandits.lab.run import run
 from noregret.bandits.lab.trace import Trace
 from noregret.bandits.lab.trials import Ranking, compare
-from noregret.comparison import Ledger, versus
+from noregret.comparison import Ledger, Suite, versus
 from noregret.diagnosis import Diagnosis, diagnose
 from noregret.kernels import *  # noqa: F403
 from noregret.loops import *  # noqa: F403
@@ -49,6 +49,7 @@ __all__ = [
     "Policy",
     "Ranking",
     "Reading",
+    "Suite",
     "Trace",
     "Trial",
     "TuningResult",

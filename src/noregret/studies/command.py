@@ -106,13 +106,17 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     schema.set_defaults(command=_schema)
 
 
+READERS = "pytest-benchmark", "criterion", "go", "google-benchmark", "jmh", "hyperfine"
+"""Benchmark tools whose output `noregret.studies.readers` reads."""
+
+
 def _add_versus(commands: Any, count: Callable[[str], int]) -> None:
     parser = commands.add_parser(
         "versus",
         help="is B really better than A? run commands in pairs until the answer is known",
         usage="noregret versus 'COMMAND A' 'COMMAND B' ['COMMAND C' ...] [options]",
-        epilog="Exit codes: 0 B is better, 1 worse, 3 equal within the margin, 4 undecided, 2 an error. Ctrl-C prints "
-        "what is known.",
+        epilog="Exit codes: 0 B is better, 1 worse, 3 equal within the margin, 4 undecided, 2 an error. Of a suite: "
+        "0 a name is better and none is worse, 1 a name is worse, 3 all are equal. Ctrl-C prints what is known.",
     )
     parser.set_defaults(command=_versus)
     parser.add_argument("commands", nargs="+", metavar="COMMAND", help="a command in quotes; A is the first")
@@ -150,6 +154,12 @@ def _add_versus(commands: Any, count: Callable[[str], int]) -> None:
         type=Path,
         metavar="FILE",
         help="old measurements of A, a .csv or a receipt (.json): only B is run",
+    )
+    parser.add_argument(
+        "--reader",
+        choices=READERS,
+        help="a suite: the commands run this tool. {names} becomes its filter, {out} a file that it writes; "
+        "--result json is for commands that print an object of several numbers",
     )
     parser.add_argument("--save", type=Path, metavar="FILE.csv", help="write the measurements, a column per command")
     parser.add_argument(
@@ -244,9 +254,10 @@ def _calibrate(args: argparse.Namespace) -> int:
 
 
 def _versus(args: argparse.Namespace) -> int:
+    from noregret.studies.suites import is_suite, suite
     from noregret.studies.versus import versus
 
-    return versus(args)
+    return suite(args) if is_suite(args) else versus(args)
 
 
 def _verify(args: argparse.Namespace) -> int:

@@ -37,12 +37,13 @@ from noregret.diagnosis import read_rewards
 from noregret.extra import MissingExtra, extra
 from noregret.files import write_atomically
 from noregret.formatting import number
+from noregret.optimizer import Goal
 from noregret.studies import ledger, receipts, words
 from noregret.studies.measuring import Keeper, check_command, disturbances, interruptible, measure
 from noregret.studies.measuring import Stopped as RunStopped
 from noregret.studies.store.records import Record
 from noregret.studies.study import checks
-from noregret.studies.study.results import TIMES, MaxRss, UserTime, WallTime, sought
+from noregret.studies.study.results import TIMES, MaxRss, Result, UserTime, WallTime, sought
 from noregret.studies.study.study import Budget, Command, FailureRules, Params, Study, StudyError, groups
 from noregret.terminal import complain, printable, say
 
@@ -88,6 +89,8 @@ def versus(args: Namespace) -> int:
 
 def compared(race: Race, as_json: bool, save: Path | None = None, receipt: Path | None = None) -> None:
     """Run the commands until the answer is known or the budget is spent, and show what is known meanwhile."""
+    if os.name != "posix":
+        raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
     for name, path in (("--save", save), ("--receipt", receipt)):
         if path and not os.access(path.resolve().parent, os.W_OK):
             raise StudyError(f"{name} {path}: its folder does not exist, or may not be written")
@@ -96,7 +99,7 @@ def compared(race: Race, as_json: bool, save: Path | None = None, receipt: Path 
     for line in [*disturbances(next(iter(race.studies.values()))), *race.limits_too_low()]:
         complain(f"noregret: {printable(line)}")
     try:
-        with interruptible(), Keeper() as keeper, _view(race, as_json) as show:
+        with interruptible(), Keeper() as keeper, race.view(as_json) as show:
             race.work(keeper, show)
     except KeyboardInterrupt:
         race.stopped = "interrupted"
@@ -115,8 +118,6 @@ def compared(race: Race, as_json: bool, save: Path | None = None, receipt: Path 
 
 def prepared(args: Namespace) -> Race:
     """The commands and how to compare them; StudyError if an argument is wrong."""
-    if os.name != "posix":
-        raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
     lines, old = list(args.commands), list[float | None]()
     if args.bar is not None:
         if len(lines) > 1 or args.baseline or args.items:
@@ -139,35 +140,16 @@ def prepared(args: Namespace) -> Race:
     items = _items(args, lines, seed)
     result = _checked("--result", checks.typed_result, args.result)
     goal, result = _checked("--goal", lambda given: sought(checks.GOAL.check(given), result), args.goal)
-    within = None if args.within is None else _checked("--within", _within, args.within)
-    bounds = None if args.bounds is None else _checked("--bounds", _bounds, args.bounds)
-    if isinstance(within, float) and within >= 1 and not bounds and isinstance(result, (*TIMES, MaxRss)):
+    settings = comparison_settings(args, goal)
+    within = settings["within"]
+    if isinstance(within, float) and within >= 1 and not args.bounds and isinstance(result, (*TIMES, MaxRss)):
         raise StudyError(f"--within: {within:g} is {within:.0%} of A here: write {within:g}% or a smaller part")
-    form = Study(
-        path=Path("versus"),
-        command=(),
-        space={},
-        goal=goal,
-        result=result,
-        prepare=_words("--prepare", args.prepare, args.shell) if args.prepare else (),
-        timeout=_checked("--timeout", _seconds, args.timeout),
-        warmup=int(isinstance(result, TIMES)) if args.warmup is None else args.warmup,
-        failure=FailureRules(stop_after=FAILED_RUNS),
-        budget=_checked("--budget", _budget, args.budget),
-    )
-    confidence = _checked("--confidence", checks.confidence, args.confidence)
+    form = measured_study(args, goal, result)
+    repeats = args.repeats if items else 1
     try:
-        comparison = Comparison(
-            len(lines),
-            within=within,
-            confidence=max(confidence, ledger.confidence(args.ledger) if args.ledger else 0.0),
-            goal=goal,
-            bounds=bounds,
-            quantile=args.quantile,
-            bar=args.bar,
-            repeats=args.repeats if items else 1,
-            rng=seed,
-        )
+        settings["confidence"] = max(settings["confidence"], ledger.confidence(args.ledger) if args.ledger else 0.0)
+        settings["rng"] = seed
+        comparison = Comparison(len(lines), **settings, quantile=args.quantile, bar=args.bar, repeats=repeats)
     except ValueError as error:
         raise StudyError(str(error)) from None
     if old:
@@ -175,7 +157,7 @@ def prepared(args: Namespace) -> Race:
     race = Race(
         lines,
         {
-            option: replace(form, command=_words(letter(option), line, args.shell, bool(items)))
+            option: replace(form, command=command_words(letter(option), line, args.shell, bool(items)))
             for option, line in enumerate(lines)
             if option or (not args.baseline and args.bar is None)
         },
@@ -190,6 +172,33 @@ def prepared(args: Namespace) -> Race:
         seed=seed,
     )
     return race
+
+
+def measured_study(args: Namespace, goal: Goal, result: Result) -> Study:
+    """The study of a command that is still to be given, as the arguments say how it is measured."""
+    return Study(
+        path=Path("versus"),
+        command=(),
+        space={},
+        goal=goal,
+        result=result,
+        prepare=command_words("--prepare", args.prepare, args.shell) if args.prepare else (),
+        timeout=_checked("--timeout", _seconds, args.timeout),
+        warmup=int(isinstance(result, TIMES)) if args.warmup is None else args.warmup,
+        failure=FailureRules(stop_after=FAILED_RUNS),
+        budget=_checked("--budget", _budget, args.budget),
+    )
+
+
+def comparison_settings(args: Namespace, goal: Goal) -> dict[str, Any]:
+    """The keywords of a comparison, as the arguments say; StudyError if one is wrong."""
+    return {
+        "within": None if args.within is None else _checked("--within", _within, args.within),
+        "confidence": _checked("--confidence", checks.confidence, args.confidence),
+        "goal": goal,
+        "bounds": None if args.bounds is None else _checked("--bounds", _bounds, args.bounds),
+        "rng": args.seed,
+    }
 
 
 def _items(args: Namespace, lines: Sequence[str], seed: int) -> list[str]:
@@ -218,7 +227,7 @@ def _checked(name: str, check: Callable[[Any], T], given: Any) -> T:
         raise StudyError(f"{name}: {error}") from None
 
 
-def _words(name: str, line: str, by_shell: bool, has_items: bool = False) -> Command:
+def command_words(name: str, line: str, by_shell: bool, has_items: bool = False) -> Command:
     """The words of a command. Braces are doubled, as a study would take {name} for a parameter, but for an item's."""
     found = ("sh", "-c", line) if by_shell else _checked(name, lambda text: checks.command(text, SHELL), line)
     words = (word.replace("{", "{{").replace("}", "}}") for group in groups(found) for word in group)
@@ -396,7 +405,7 @@ class Race:
                     self._warn_of_slow_pairs(self.seconds - before)
                 before = self.seconds
             option = comparison.ask()
-            study, params = self.studies[option], self.settings[option] if self.settings else {}
+            study, params = self.studies[option], self.params(option)
             item = self.items[len(self.values[option])] if self.items else None
             if item is not None:
                 params = {"item": shlex.quote(item) if self.quoted else item}
@@ -407,15 +416,32 @@ class Race:
             except RunStopped:
                 self.stopped, self.seconds = "time", monotonic() - start
                 return
-            try:
-                comparison.tell(option, outcome.value(), item)
-            except ValueError as error:
-                raise StudyError(f"{letter(option)}: {self.lines[option]!r}: {error}: change --bounds") from None
+            self.tell(option, outcome, item)
             self.records[option].append(outcome)
             self.seconds = monotonic() - start
             if outcome.state == "failed":
                 self._failed(option, outcome)
             show()
+
+    def params(self, option: int) -> Params:
+        """Values of the placeholders of a command in its next run."""
+        return self.settings[option] if self.settings else {}
+
+    def tell(self, option: int, outcome: Record, item: str | None = None) -> None:
+        """Tell the comparison the outcome of a run; StudyError if its value is outside the bounds."""
+        try:
+            self.comparison.tell(option, outcome.value(), item)
+        except ValueError as error:
+            raise StudyError(f"{letter(option)}: {self.lines[option]!r}: {error}: change --bounds") from None
+
+    def view(self, as_json: bool) -> AbstractContextManager[Callable[[], None]]:
+        """A function that shows what is known: a picture on a terminal, if rich is there, few lines elsewhere."""
+        if as_json:
+            return nullcontext(lambda: None)
+        if sys.stdout.isatty():
+            with suppress(MissingExtra):
+                return _live(self, extra("rich.live", "tune"), extra("rich.text", "tune"))
+        return nullcontext(partial(_show_line, self, set()))
 
     def _failed(self, option: int, outcome: Record) -> None:
         name, values = f"{letter(option)}: {self.lines[option]!r}", self.values[option]
@@ -626,16 +652,6 @@ def finite(value: float) -> float | None:
 def _numbers(change: Change) -> dict[str, float | None]:
     """The change by name; None for an estimate or an end that is not known."""
     return {name: value if math.isfinite(value) else None for name, value in change._asdict().items()}
-
-
-def _view(race: Race, as_json: bool) -> AbstractContextManager[Callable[[], None]]:
-    """A function that shows what is known: a picture on a terminal, if rich is there, few lines elsewhere."""
-    if as_json:
-        return nullcontext(lambda: None)
-    if sys.stdout.isatty():
-        with suppress(MissingExtra):
-            return _live(race, extra("rich.live", "tune"), extra("rich.text", "tune"))
-    return nullcontext(partial(_show_line, race, set()))
 
 
 def _show_line(race: Race, shown: set[int]) -> None:
