@@ -20,6 +20,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
+from noregret.gp.seeds import seed_sequence
 from noregret.optimizer import (
     VALUE,
     CandidateTable,
@@ -524,6 +525,7 @@ def _tuned(call: CallOptions, space: Any, goal: Goal, options: dict[str, Any], r
     if plan.stop is not None and optimizer.goals:
         raise ValueError("stop is about one objective: with several, give evaluations or seconds")
     _check_signature(call.f, optimizer)
+    plan = replace(plan, seed=int(seed_sequence(rng).generate_state(1)[0]))
     with ExitStack() as open_until_end:
         executor, count = _executor(call.workers, open_until_end)
         trials, known, lease = _trials(call, plan, optimizer, rng, open_until_end)

@@ -29,9 +29,8 @@ LOG = logging.getLogger("noregret")
 
 def plan_of(study: Study) -> Plan:
     """Plan of a study's calls."""
-    return Plan(
-        study.budget, study.stop, study.confirm, study.cap, repeats=study.runs[0], reports=study.steps is not None
-    )
+    rest = {"repeats": study.runs[0], "reports": study.steps is not None, "seed": study.seed}
+    return Plan(study.budget, study.stop, study.confirm, study.cap, **rest)
 
 
 def suggester_of(study: Study) -> Suggester:
