@@ -38,6 +38,8 @@ from noregret.gp.influence import influence
 from noregret.gp.posterior import Floats
 from noregret.gp.signs import log_stake, losses_allowed, median_sequence
 
+__all__ = ["bounded_sequence", "catoni_sequence", "log_stake", "losses_allowed", "median_sequence"]
+
 BETS = np.sin((np.arange(64) + 0.5) * np.pi / 128)
 """The g of `bounded_sequence`, each with the same weight. More of them change the ends by less than 1% of the width."""
 

@@ -25,9 +25,11 @@ from noregret.optimizer import Goal, Optimizer, Reading, Trial, is_to_stop, midd
 from noregret.studies.store.records import NextTrial, Record, arrived
 from noregret.studies.study.study import Budget, Stop, StudyError
 
-SLACK = 1.5
 LARGEST_SHARE = 0.2
 """Largest share of a budget that measures the recommendation; of 5 evaluations it is the last one."""
+SLACK = 1.5
+"""Evaluations that are left when the pairs of runs begin, as a multiple of those that they take: the recommendation may
+change for a while. Those that are spare go to the search."""
 FIRST, REPEATED = 2, 3
 """With a ``cap``, the fastest of this many results is measured again until it has this many. The first results alone
 do not tell noise from signal, so no interval is narrow enough for a limit; of all runs these cost least."""

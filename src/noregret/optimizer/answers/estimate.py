@@ -226,7 +226,8 @@ class Gain:
         interval = f"(between {ends[0]} and {ends[1]}, at {100 * self.level:g}%)"
         middle = _said(percent.estimate, unit, words)
         if self.measured:
-            said = f"{self.measured} than your settings (at {100 * self.measured.level:g}%); by the model {middle} {interval}"
+            level = f"(at {100 * self.measured.level:g}%)"
+            said = f"{self.measured} than your settings {level}; by the model {middle} {interval}"
         elif self.is_shown:
             said = f"{middle} than your settings {interval}"
         else:

@@ -2,16 +2,16 @@
 
 A pair is a run of one setting, the choice, and a run of the baseline, in random order. Both are made after the setting
 was chosen, so the bets on the differences of its pairs (`noregret.gp.signs`) do not depend on how it was chosen. Each
-choice has bets of its own. Those of the j-th one have the level 1 - (1 - `LEVEL`) / (j (j + 1)), and the risks add up to
-1 - `LEVEL`: the statement about whichever setting is recommended at the moment is right with probability `LEVEL`, at
-all looks together.
+choice has bets of its own. Those of the j-th one have the risk (1 - `LEVEL`) / (j (j + 1)). All of them add up to
+1 - `LEVEL`, so the statement about whichever setting is recommended at the moment is right with probability `LEVEL`,
+at all looks together.
 
 - The verdict, whether 0 is inside the interval, needs random order and no more: nothing about f, the tails of the noise
   or the drift of the machine. If the setting is no better, it wins a pair with probability 1/2 at most.
 - The interval needs that all pairs of a choice have the same median difference, given the pairs before.
 
 A failed run loses its pair. A pair that was not completed, since the choice changed after its first run, ends the bets
-of its choice: the next pair of this setting is that of a new choice. Pairs wait for earlier ones that are still running.
+of its choice: the next pair of this setting is that of a new choice. Pairs wait for earlier ones that still run.
 """
 
 from __future__ import annotations
@@ -26,12 +26,9 @@ import numpy as np
 
 from noregret.formatting import between
 from noregret.gp.signs import losses_allowed, median_sequence
-from noregret.optimizer.measures import Goal
+from noregret.optimizer.measures import LARGEST_VALUE, Goal
 from noregret.optimizer.model.evidence import LEVEL
 from noregret.optimizer.trial import VALUE, Trial
-
-UNLIMITED = 1e300
-"""Size of what is only known to lie beyond a bound; a failed run is beyond this."""
 
 
 class Percent(NamedTuple):
@@ -154,7 +151,9 @@ class Pairs:
     def measured(self, params: Any, goal: Goal) -> MeasuredGain | None:
         """Gain of a setting, None while its interval has no two ends."""
         digest = self.digest(params)
-        found = [(len(its.pairs), -place, its.pairs) for place, its in enumerate(self.choices, 1) if its.digest == digest]
+        found = [
+            (len(its.pairs), -place, its.pairs) for place, its in enumerate(self.choices, 1) if its.digest == digest
+        ]
         if not found:
             return None
         count, place, pairs = max(found, key=lambda each: each[:2])
@@ -163,12 +162,12 @@ class Pairs:
         sign = -1.0 if goal == "minimize" else 1.0
         rows = [[_ends(run, -sign) for run in pair] for pair in pairs]
         difference = _median(rows, _level(-place), lambda value: value)
-        estimate, lower, upper = sorted_by(difference, lambda change: sign * change)
+        own = _through(difference, lambda change: sign * change)
         percent = None
-        if all(end > 0 for row in rows for ends in row for end in ends if abs(end) < UNLIMITED):
+        if all(end > 0 for row in rows for ends in row for end in ends if abs(end) < LARGEST_VALUE):
             ratio = _median(rows, _level(-place), lambda value: math.log(value) if value > 0 else -math.inf)
-            percent = Percent(*sorted_by(ratio, lambda log: sign * 100 * math.expm1(min(log, 700.0))))
-        return MeasuredGain(estimate, lower, upper, count, goal, percent)
+            percent = Percent(*_through(ratio, lambda log: sign * 100 * math.expm1(min(log, 700.0))))
+        return MeasuredGain(*own, count, goal, percent)
 
 
 def _level(place: int) -> float:
@@ -177,12 +176,12 @@ def _level(place: int) -> float:
 
 
 def _ends(run: Trial, worst: float) -> tuple[float, float]:
-    """Least and largest value that a run may have had; a failed one is beyond all others."""
+    """Least and largest value that a run may have had, by its reading; a failed run is beyond all others."""
     reading = run.reading(VALUE) if run.state == "done" else None
     if reading is None:
         return worst * math.inf, worst * math.inf
-    low = -UNLIMITED if reading.bound == "at_most" else reading.value
-    return low, UNLIMITED if reading.bound == "at_least" else reading.value
+    low = -LARGEST_VALUE if reading.bound == "at_most" else reading.value
+    return low, LARGEST_VALUE if reading.bound == "at_least" else reading.value
 
 
 def _median(
@@ -201,7 +200,7 @@ def _median(
     return (low[0] + high[0]) / 2, low[1], high[2]
 
 
-def sorted_by(found: tuple[float, float, float], function: Callable[[float], float]) -> tuple[float, float, float]:
+def _through(found: tuple[float, float, float], function: Callable[[float], float]) -> tuple[float, float, float]:
     """Estimate and interval of an increasing or decreasing function of what these are about."""
     estimate, *ends = map(function, found)
     return estimate, min(ends), max(ends)
