@@ -251,7 +251,7 @@ class Race:
     is_gate: bool = False
     baseline: Path | None = None
     settings: Sequence[Params] = ()
-    """Params of each command, where they are settings of a study; the number of pairs is fixed then."""
+    """Params of each command, where they are settings of a study; the number of pairs of two is fixed then."""
     stopped: Stopped = "decided"
     seconds: float = 0.0
     old: Sequence[float] = ()
@@ -363,7 +363,7 @@ class Race:
     @property
     def is_settled(self) -> bool:
         """True if the answer is known, and the number of pairs is not fixed."""
-        if self.settings:
+        if self.settings and len(self.lines) == 2:
             return False
         return self.comparison.is_worse() is not None if self.is_gate else self.comparison.decided
 
