@@ -24,11 +24,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noregret.formatting import between
+from noregret.formatting import between, number
 from noregret.gp.signs import losses_allowed, median_sequence
 from noregret.optimizer.measures import LARGEST_VALUE, Goal
 from noregret.optimizer.model.evidence import LEVEL
 from noregret.optimizer.trial import VALUE, Trial
+
+LARGEST_LOG = math.log(LARGEST_VALUE) / 2
+"""Logarithm of a ratio from which it is only known to lie beyond a bound."""
 
 
 class Percent(NamedTuple):
@@ -69,16 +72,15 @@ class MeasuredGain:
         """As ``measured in 8 pairs: 24% to 35% lower``."""
         its, unit = (self.percent, "%") if self.percent else (self, "")
         words = ("lower", "higher") if self.goal == "minimize" else ("higher", "lower")
-        ends = sorted((its.lower, its.upper), key=abs)
-        if ends[0] == ends[1]:
-            sizes = [f"{abs(end):.3g}{unit}" for end in ends]
-        else:
-            written = zip(ends, between(abs(ends[0]), abs(ends[1]), 2), strict=True)
-            sizes = [f"{text}{unit}" if math.isfinite(end) else "no limit" for end, text in written]
-        if its.lower < 0 < its.upper:
-            sizes = [f"{size} {words[end < 0]}" for size, end in zip(sizes, ends, strict=True)]
-            return f"measured in {self.pairs} pairs: {' to '.join(sizes)}"
-        return f"measured in {self.pairs} pairs: {' to '.join(sizes)} {words[its.upper <= 0 and its.lower < 0]}"
+        (least, one), (most, other) = sorted(
+            [(abs(its.upper), words[0]), (abs(its.lower), words[1])], key=lambda e: e[0]
+        )
+        texts = between(least, most, 2) if least < most < math.inf else (number(least, 3), number(most, 3))
+        ends = zip(texts, (least, most), strict=True)
+        near, far = (f"{text}{unit}" if math.isfinite(end) else "no limit" for text, end in ends)
+        if its.lower <= 0 <= its.upper:
+            return f"measured in {self.pairs} pairs: {near} {one} to {far} {other}"
+        return f"measured in {self.pairs} pairs: {near} to {far} {words[its.upper < 0]}"
 
 
 class ChosenSetting(NamedTuple):
@@ -162,11 +164,15 @@ class Pairs:
         sign = -1.0 if goal == "minimize" else 1.0
         rows = [[_ends(run, -sign) for run in pair] for pair in pairs]
         difference = _median(rows, _level(-place), lambda value: value)
-        own = _through(difference, lambda change: sign * change)
+        own = _through(
+            difference, lambda change: sign * (change if abs(change) < LARGEST_VALUE / 2 else change * math.inf)
+        )
         percent = None
         if all(end > 0 for row in rows for ends in row for end in ends if abs(end) < LARGEST_VALUE):
             ratio = _median(rows, _level(-place), lambda value: math.log(value) if value > 0 else -math.inf)
-            percent = Percent(*_through(ratio, lambda log: sign * 100 * math.expm1(min(log, 700.0))))
+            percent = Percent(
+                *_through(ratio, lambda log: sign * 100 * (math.expm1(log) if log < LARGEST_LOG else math.inf))
+            )
         return MeasuredGain(*own, count, goal, percent)
 
 
