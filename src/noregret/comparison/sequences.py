@@ -1,6 +1,6 @@
 """Confidence sequences: intervals that hold at all sample sizes together, so that a user may stop at any time.
 
-Median
+Median and other quantiles
     See `noregret.gp.signs`.
 
 Mean of bounded values
@@ -35,10 +35,19 @@ import numpy as np
 
 from noregret.gp import functions as sp
 from noregret.gp.influence import influence
-from noregret.gp.posterior import Floats
-from noregret.gp.signs import log_stake, losses_allowed, median_sequence
+from noregret.gp.posterior import Floats, Ints
+from noregret.gp.signs import log_stake, losses_allowed, median_sequence, quantile_sequence
 
-__all__ = ["bounded_sequence", "catoni_sequence", "log_stake", "losses_allowed", "median_sequence"]
+__all__ = [
+    "bounded_sequence",
+    "catoni_sequence",
+    "log_catoni_stake",
+    "log_mean_stake",
+    "log_stake",
+    "losses_allowed",
+    "median_sequence",
+    "quantile_sequence",
+]
 
 BETS = np.sin((np.arange(64) + 0.5) * np.pi / 128)
 """The g of `bounded_sequence`, each with the same weight. More of them change the ends by less than 1% of the width."""
@@ -71,13 +80,30 @@ def bounded_sequence(
     return float(values.mean()), low + size * lower, low + size * upper
 
 
+def log_mean_stake(values: Floats, mean: float, low: float = 0.0, high: float = 1.0) -> float:
+    """Logarithm of the stake of `bounded_sequence` against all means up to ``mean``.
+
+    >>> round(log_mean_stake(np.array([1.0] * 6), 0.5), 2)
+    3.36
+    """
+    shares, mean = (np.asarray(values, dtype=float) - low) / (high - low), (mean - low) / (high - low)
+    if mean <= 0:
+        return math.inf if mean < 0 or bool(shares.any()) else 0.0
+    numbers, counts = np.unique(shares, return_counts=True)
+    return _mean_stake(numbers, counts, mean) if mean < 1 else -math.inf
+
+
+def _mean_stake(numbers: Floats, counts: Ints, mean: float) -> float:
+    stakes = counts @ np.log1p(BETS * (numbers[:, None] / mean - 1))
+    return float(np.logaddexp.reduce(stakes) - math.log(len(BETS)))
+
+
 def _least_mean(shares: Floats, target: float) -> float:
     """Largest mean that is too small for values in [0, 1]: the logarithm of its stake reaches the target."""
     numbers, counts = np.unique(shares, return_counts=True)
 
     def excess(mean: float) -> float:
-        stakes = counts @ np.log1p(BETS * (numbers[:, None] / mean - 1))
-        return float(np.logaddexp.reduce(stakes) - math.log(len(BETS)) - target)
+        return _mean_stake(numbers, counts, mean) - target
 
     nearest, mean = 1e-9, float(shares.mean())
     return float(sp.brentq(excess, nearest, mean)) if mean > nearest and excess(nearest) > 0 else 0.0
@@ -116,10 +142,7 @@ def catoni_sequence(
         raise ValueError(f"moment must be above 1 and at most 2, got {moment!r}")
     if not len(values):
         return math.nan, -math.inf, math.inf
-    risk, counts = math.log(2 / (1 - confidence)), np.arange(1, len(values) + 1)
-    # for a known sample size n, (r s)^p = p risk / ((p - 1) n) is best; the logarithm makes it good at all sizes
-    rates = np.minimum((p * risk / ((p - 1) * counts * np.log1p(counts))) ** (1 / p), 1.0) / spread
-    most = float(np.sum((rates * spread) ** p) / p + risk)
+    rates, most = _rates(len(values), spread, confidence, p)
 
     def total(mean: float) -> float:
         return float(influence(rates * (values - mean), p - 1).sum())
@@ -130,4 +153,24 @@ def catoni_sequence(
             reach *= 2
         return float(sp.brentq(lambda mean: total(mean) - level, middle - reach, middle + reach))
 
-    return root(0.0), root(most), root(-most)
+    risk = math.log(2 / (1 - confidence))
+    return root(0.0), root(most + risk), root(-most - risk)
+
+
+def log_catoni_stake(values: Floats, mean: float, spread: float, confidence: float = 0.95) -> float:
+    """Logarithm of the stake of `catoni_sequence` at this confidence against all means up to ``mean``.
+
+    >>> round(log_catoni_stake(np.ones(100), 0.5, spread=1.0), 2)
+    7.68
+    """
+    values = np.asarray(values, dtype=float)
+    rates, most = _rates(len(values), spread, confidence, 2.0)
+    return float(influence(rates * (values - mean), 1.0).sum()) - most
+
+
+def _rates(count: int, spread: float, confidence: float, p: float) -> tuple[Floats, float]:
+    """Rate of each value, and what they cost together: the sum of (r s)^p / p."""
+    risk, counts = math.log(2 / (1 - confidence)), np.arange(1, count + 1)
+    # for a known sample size n, (r s)^p = p risk / ((p - 1) n) is best; the logarithm makes it good at all sizes
+    rates = np.minimum((p * risk / ((p - 1) * counts * np.log1p(counts))) ** (1 / p), 1.0) / spread
+    return rates, float(np.sum((rates * spread) ** p) / p)

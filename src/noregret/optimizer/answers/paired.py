@@ -164,15 +164,12 @@ class Pairs:
         sign = -1.0 if goal == "minimize" else 1.0
         rows = [[_ends(run, -sign) for run in pair] for pair in pairs]
         difference = _median(rows, _level(-place), lambda value: value)
-        own = _through(
-            difference, lambda change: sign * (change if abs(change) < LARGEST_VALUE / 2 else change * math.inf)
-        )
+        own = _through(difference, lambda change: sign * change * (math.inf if abs(change) > LARGEST_VALUE / 2 else 1))
         percent = None
         if all(end > 0 for row in rows for ends in row for end in ends if abs(end) < LARGEST_VALUE):
             ratio = _median(rows, _level(-place), lambda value: math.log(value) if value > 0 else -math.inf)
-            percent = Percent(
-                *_through(ratio, lambda log: sign * 100 * (math.expm1(log) if log < LARGEST_LOG else math.inf))
-            )
+            share = _through(ratio, lambda log: sign * (math.inf if log > LARGEST_LOG else math.expm1(log)))
+            percent = Percent(*(100 * each for each in share))
         return MeasuredGain(*own, count, goal, percent)
 
 
