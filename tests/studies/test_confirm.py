@@ -16,7 +16,10 @@ from noregret.comparison import Comparison
 from noregret.optimizer import LEVEL, Float, Int, Optimizer
 from noregret.studies import confirm
 from noregret.studies.confirm import Confirmation, Finalists, signed_rank_interval
+from noregret.studies.display import conclusion
 from noregret.studies.function import minimize
+from noregret.studies.learning.findings import Findings, summary
+from noregret.studies.page.page import page
 from noregret.studies.running import suggester_of
 from noregret.studies.session import Plan
 from noregret.studies.study.reading import load
@@ -191,22 +194,19 @@ def test_minimize_says_what_was_measured_first():
 
 
 @pytest.mark.slow
-def test_every_output_of_a_study_has_what_was_measured(tmp_path, capsys):
-    path = written(tmp_path, rounds=80, program=NOISY.replace("(float(sys.argv[1]) - 0.3) ** 2 + ", ""))
-    assert main(["tune", str(path), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out.splitlines()[-1])["gain"]["measured"]
-    assert (told["pairs"], told["level"]) == (8, 0.95)
-    assert 0 < told["lower"] <= told["estimate"] <= told["upper"]
-    assert main(["tune", str(path)]) == 0
-    assert (
-        capsys.readouterr().out.splitlines()[0].startswith(f"{told['text']} than your settings (at 95%); by the model ")
-    )
-    assert main(["report", str(path), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["gain"]["measured"] == found["baseline"]["gain"]["measured"] == told
-    assert sum("pair" in trial for trial in found["trials"]) == 16
-    assert main(["report", str(path)]) == 0
-    assert told["text"].removeprefix("m") in path.with_suffix(".html").read_text()
+def test_every_output_of_a_study_has_what_was_measured(paired):
+    study, records, optimizer = paired
+    found = Findings(study, records, optimizer)
+    told = json.loads(json.dumps(summary(found)))  # of ``report --json``
+    measured = told["gain"]["measured"]
+    assert (measured["pairs"], measured["level"]) == (8, 0.95)
+    assert 0 < measured["lower"] <= measured["estimate"] <= measured["upper"]
+    assert found.ending()["gain"]["measured"] == told["baseline"]["gain"]["measured"] == measured  # of ``tune --json``
+    assert sum("pair" in trial for trial in told["trials"]) == 16
+    said = f"{measured['text']} than your settings (at 95%); by the model "
+    assert conclusion(found).startswith(said)
+    assert said[1:] in page(found)
+    assert said in repr(optimizer)
 
 
 def race_of_rows(tmp_path, rows, goal="minimize"):
