@@ -99,6 +99,15 @@ def test_a_failed_run_loses_its_pair_and_a_bound_is_no_value():
     assert found.lower >= 9.0 - max(CHOSEN)
 
 
+def test_pairs_of_other_names_or_settings_are_no_evidence():
+    assert Pairs([half(0, BASELINE, " ", 1.0), half(1, BETTER, " ", 2.0)], key, BASELINE).choices == []
+    name = f"0 {Pairs([], key, BASELINE).digest(OTHER)}"
+    assert Pairs([half(0, BASELINE, name, 1.0), half(1, BETTER, name, 2.0)], key, BASELINE).choices == []
+    assert Pairs([half(0, BETTER, name, 1.0), half(1, BETTER, name, 2.0)], key, BASELINE).choices == []
+    with pytest.raises(ValueError, match="baseline=params"):
+        Optimizer({"x": Float(0, 1)}).pairs  # noqa: B018
+
+
 def test_a_constant_shows_nothing():
     found = pairs_of([(BETTER, 3.0, 3.0)] * 8).measured(BETTER, "minimize")
     assert (found.lower, found.upper, found.percent) == (0.0, 0.0, Percent(0.0, 0.0, 0.0))

@@ -652,7 +652,9 @@ class Optimizer:
     @property
     @synchronized
     def pairs(self) -> Pairs:
-        """Runs in pairs with the baseline, which there must be."""
+        """Runs in pairs with the baseline, by the ``pair`` of the trials."""
+        if self.baseline is None:
+            raise ValueError("pairs are runs of a setting and the baseline: make Optimizer(..., baseline=params)")
         return Pairs(self._log.trials(), self.space.key, self.baseline)
 
     @synchronized

@@ -28,10 +28,8 @@ from noregret.formatting import between, number
 from noregret.gp.signs import losses_allowed, median_sequence
 from noregret.optimizer.measures import LARGEST_VALUE, Goal
 from noregret.optimizer.model.evidence import LEVEL
+from noregret.optimizer.model.transforms import LARGEST_LOGARITHM
 from noregret.optimizer.trial import VALUE, Trial
-
-LARGEST_LOG = math.log(LARGEST_VALUE) / 2
-"""Logarithm of a ratio from which it is only known to lie beyond a bound."""
 
 
 class Percent(NamedTuple):
@@ -106,7 +104,7 @@ class Pairs:
         waiting = list(self.halves)
         while waiting and not self._is_open(waiting[0]):
             name = waiting.pop(0)
-            digest, pair = name.split()[-1], self._complete(self.halves[name])
+            digest, pair = name.rpartition(" ")[2], self._complete(name)
             if pair is None:
                 self._current.pop(digest, None)
                 continue
@@ -129,10 +127,13 @@ class Pairs:
         both = self.halves[name]
         return any(not its.is_finished for its in both) or (len(both) == 1 and name == next(reversed(self.halves)))
 
-    def _complete(self, runs: Sequence[Trial]) -> tuple[Trial, Trial] | None:
-        usual = [its for its in runs if self.is_baseline(its.params)]
-        chosen = [its for its in runs if not self.is_baseline(its.params)]
-        return (usual[0], chosen[0]) if len(usual) == len(chosen) == 1 else None
+    def _complete(self, name: str) -> tuple[Trial, Trial] | None:
+        """Run of the baseline and of the choice that the pair is named after, None without one of each."""
+        usual, chosen = list[Trial](), list[Trial]()
+        for run in self.halves[name]:
+            (usual if self.is_baseline(run.params) else chosen).append(run)
+        is_pair = len(usual) == len(chosen) == 1 and name.endswith(f" {self.digest(chosen[0].params)}")
+        return (usual[0], chosen[0]) if is_pair else None
 
     def begun(self, params: Any) -> Trial | None:
         """The first run of a pair of this choice that has no second one yet, None if there is none."""
@@ -168,7 +169,7 @@ class Pairs:
         percent = None
         if all(end > 0 for row in rows for ends in row for end in ends if abs(end) < LARGEST_VALUE):
             ratio = _median(rows, _level(-place), lambda value: math.log(value) if value > 0 else -math.inf)
-            share = _through(ratio, lambda log: sign * (math.inf if log > LARGEST_LOG else math.expm1(log)))
+            share = _through(ratio, lambda log: sign * (math.inf if log > LARGEST_LOGARITHM / 2 else math.expm1(log)))
             percent = Percent(*(100 * each for each in share))
         return MeasuredGain(*own, count, goal, percent)
 
