@@ -215,6 +215,7 @@ def minimize(
         the best estimate.
     confirm : int
         The last evaluations go to the recommended setting until it was measured this often; at most a fifth of all.
+        With a baseline and 80 evaluations or more, they are pairs of runs of the two, for ``gain.measured``.
     repeats : int, or (int, int)
         Number of calls of f for each trial, whose median counts; or the fewest and the most: then a trial ends when its
         calls are clearly worse than the recommended setting, and each call counts.
