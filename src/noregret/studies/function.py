@@ -526,11 +526,11 @@ def _tuned(call: CallOptions, space: Any, goal: Goal, options: dict[str, Any], r
     if plan.stop is not None and optimizer.goals:
         raise ValueError("stop is about one objective: with several, give evaluations or seconds")
     _check_signature(call.f, optimizer)
-    plan = replace(plan, seed=int(seed_sequence(rng).generate_state(1)[0]))
     with ExitStack() as open_until_end:
         executor, count = _executor(call.workers, open_until_end)
         trials, known, lease = _trials(call, plan, optimizer, rng, open_until_end)
-        suggester = Suggester(plan, known, LOOK)
+        seed = seed_sequence(0 if rng is None and call.storage is not None else rng).generate_state(1)[0]
+        suggester = Suggester(replace(plan, seed=int(seed)), known, LOOK)
         measurer = FunctionMeasurer(call.f, optimizer, executor, count, call.repeats, suggester)
         bars = open_until_end.enter_context(_bars(call.progress, suggester, trials, known))
         for callback in call.callbacks:

@@ -131,11 +131,9 @@ class Plan:
         """
         nothing = None, ""
         room = LARGEST_SHARE / (1 - LARGEST_SHARE) * made if is_done else LARGEST_SHARE * (made + left)
-        has_value = optimizer.measures.has_value
-        is_early = left > room and not is_done
-        if not self.confirm or optimizer.baseline is None or optimizer.context is not None or is_early:
+        if not self.confirm or optimizer.baseline is None or optimizer.context is not None:
             return nothing
-        if not any(map(has_value, optimizer.trials)):
+        if (left > room and not is_done) or not any(map(optimizer.measures.has_value, optimizer.trials)):
             return nothing
         best, pairs = optimizer.best(), optimizer.pairs
         if best.is_likeliest or pairs.is_baseline(best.params):

@@ -119,7 +119,7 @@ class Pairs:
         return self._key(params) == self._baseline
 
     def digest(self, params: Any) -> str:
-        """Name of a setting."""
+        """Name of a setting, the same in all processes."""
         return sha256(repr(self._key(params)).encode()).hexdigest()[:8]
 
     def _is_open(self, name: str) -> bool:
