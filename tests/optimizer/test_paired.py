@@ -1,6 +1,7 @@
 """Runs in pairs with the baseline, and the gain that they show."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -149,6 +150,20 @@ def test_an_optimizer_keeps_pairs_through_saving_correcting_and_tables(tmp_path)
     other = Optimizer({"x": Float(0, 1)}, goal="minimize", baseline=BASELINE, rng=0)
     other.add(opt.trials)
     assert other.pairs.measured(best, "minimize") == measured
+
+
+def test_pairs_decide_whether_a_gain_is_shown():
+    opt, _ = paired_optimizer()
+    gain = opt.gain()
+    assert gain.lower > 0
+    for lower, upper, is_shown in ((1.0, 2.0, True), (-1.0, 2.0, True), (-2.0, -1.0, False), (0.0, 1.0, True)):
+        its = replace(gain, measured=MeasuredGain(0.5 * (lower + upper), lower, upper, 8, "minimize"))
+        assert its.is_shown == is_shown
+        assert str(its).startswith(
+            "measured in 8 pairs" if is_shown else "not shown to be better than your settings: m"
+        )
+        unknown = replace(its, lower=-1.0, relative=None)
+        assert unknown.is_shown == (lower > 0)
 
 
 def test_the_gain_of_a_service_is_that_of_the_optimizer():

@@ -204,7 +204,13 @@ class Gain:
 
     @property
     def is_shown(self) -> bool:
-        """True if the recommended setting is shown to be better than the baseline, at ``level``."""
+        """True if the recommended setting is shown to be better than the baseline, at ``level``.
+
+        By the pairs of runs, or where these do not tell by the model.
+        """
+        measured = self.measured
+        if measured is not None and (measured.lower > 0 or measured.upper < 0):
+            return measured.lower > 0
         return self.lower > 0
 
     def __str__(self) -> str:
@@ -228,6 +234,7 @@ class Gain:
         if self.measured:
             level = f"(at {100 * self.measured.level:g}%)"
             said = f"{self.measured} than your settings {level}; by the model {middle} {interval}"
+            said = said if self.is_shown else f"not shown to be better than your settings: {said}"
         elif self.is_shown:
             said = f"{middle} than your settings {interval}"
         else:
