@@ -387,11 +387,13 @@ def _confirm_top(found: Findings, rounds: int, top: int, as_json: bool) -> int:
     return 130 if race.stopped == "interrupted" else 0
 
 
-def race_of(findings: Findings, pairs: int, names: Sequence[str], settings: Sequence[Params]) -> Race:
-    """Race of settings of a study, the baseline first."""
+def race_of(
+    findings: Findings, pairs: int, names: Sequence[str], settings: Sequence[Params], is_fixed: bool = False
+) -> Race:
+    """Race of settings of a study, the baseline first; ``is_fixed`` for as many pairs as these, decided or not."""
     study = replace(findings.study, budget=Budget(pairs))
     comparison = Comparison(len(settings), confidence=LEVEL, goal=study.goal, rng=study.seed)
-    return Race(names, dict.fromkeys(range(len(settings)), study), comparison, "", settings=settings)
+    return Race(names, dict.fromkeys(range(len(settings)), study), comparison, "", settings=settings, is_fixed=is_fixed)
 
 
 def work(race: Race, show: Callable[[], None], pairs: int) -> None:
@@ -409,7 +411,7 @@ def measured(findings: Findings, pairs: int, quiet: bool) -> Confirmation:
     assert findings.best
     assert findings.study.baseline
     settings = [findings.study.baseline, findings.best.params]
-    race = race_of(findings, pairs, ["the baseline", "the best setting"], settings)
+    race = race_of(findings, pairs, ["the baseline", "the best setting"], settings, is_fixed=True)
     comparison, shown = race.comparison, 0
 
     def show() -> None:
