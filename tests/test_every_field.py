@@ -49,7 +49,7 @@ def trials_of(names, fidelity):
     whole = {name: Reading(3.1875 + place, noise=0.15625 + place) for place, name in enumerate(names)}
     at = {"fidelity": {"epochs": 81}} if fidelity else {}
     found = [
-        made(0, 0.03125, whole | rest, **at),
+        made(0, 0.03125, whole | rest, pair="17 5f0c2a1b", **at),
         made(1, 0.09375, {first: Reading(5.8125, bound="at_least"), "energy": Reading(7.125, bound="at_most")}, **at),
         made(2, 0.15625, {"energy": Reading(3.0625)}, state="failed", failure="exit code 19", **at),
         made(3, 0.21875, {first: tuple(map(Reading, (2.0625, 2.1875, 2.9375)))}, **at),
@@ -64,7 +64,7 @@ def trials_of(names, fidelity):
 
 def said_of(trial):
     """What an output must say of a trial: numbers, and text."""
-    yield from (trial.params["x"], trial.context["machine"], trial.seconds, *filter(None, [trial.failure]))
+    yield from (trial.params["x"], trial.context["machine"], trial.seconds, *filter(None, [trial.failure, trial.pair]))
     for each in (*trial.earlier, trial):
         for readings in each.readings.values():
             for reading in readings:
@@ -182,7 +182,7 @@ def test_an_export_is_imported_with_every_field(study, trials, tmp_path):
     (tmp_path / "t.csv").write_bytes(exported(study, trials, "csv"))
     read = read_rows(study, tmp_path / "t.csv")
     assert read.kept_out == []
-    same = ("params", "context", "fidelity", "state", "readings", "failure", "started", "seconds", "is_stopped")
+    same = ("params", "context", "fidelity", "state", "readings", "failure", "started", "seconds", "is_stopped", "pair")
     for one, (other, _) in zip(trials, read.trials, strict=True):
         assert {name: getattr(one, name) for name in same} == {name: getattr(other, name) for name in same}
         assert [(its.readings, its.failure) for its in one.earlier] == [
@@ -239,5 +239,11 @@ def test_trackers_get_every_field(study, trials):
         tracker.log(trial, measures, None)
     tracker.finish(None)
     finals = [replace(its, earlier=(), readings={n: (its.reading(n),) for n in its.readings}) for its in trials]
-    untold = {*(its.started.isoformat(timespec="milliseconds") for its in finals), "done", "stopped", "failed"}
+    untold = {
+        *(its.pair for its in finals),
+        *(its.started.isoformat(timespec="milliseconds") for its in finals),
+        "done",
+        "stopped",
+        "failed",
+    }
     assert missing(found, finals, without=[*untold, "withdrawn"]) == []

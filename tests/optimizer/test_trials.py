@@ -363,6 +363,7 @@ PLAIN = {
     "ended": TIMES,
     "seconds": st.none() | st.floats(0, 1e6),
     "is_stopped": st.booleans(),
+    "pair": NAMES,
 }
 TRIALS = st.builds(Trial, **PLAIN, earlier=st.lists(st.builds(Trial, **PLAIN), max_size=2).map(tuple))
 

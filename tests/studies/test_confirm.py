@@ -3,6 +3,7 @@
 import json
 import re
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
@@ -14,7 +15,11 @@ from noregret.cli import main
 from noregret.comparison import Comparison
 from noregret.optimizer import LEVEL, Float, Int, Optimizer
 from noregret.studies import confirm
-from noregret.studies.confirm import Confirmation, signed_rank_interval
+from noregret.studies.confirm import Confirmation, Finalists, signed_rank_interval
+from noregret.studies.display import conclusion
+from noregret.studies.function import minimize
+from noregret.studies.learning.findings import Findings, summary
+from noregret.studies.page.page import page
 from noregret.studies.running import suggester_of
 from noregret.studies.session import Plan
 from noregret.studies.study.reading import load
@@ -52,7 +57,7 @@ def simulated(study, count, noise=0.05):
         if found is None:
             break
         value = (found.params["x"] - 0.3) ** 2 + found.params["n"] + noise * rng.standard_normal()
-        records.append(record(len(records), found.params, "done", value, told=tuple(found.told)))
+        records.append(record(len(records), found.params, "done", value, told=tuple(found.told), pair=found.pair))
     return records, suggester
 
 
@@ -98,6 +103,168 @@ def test_confirming_is_left_to_the_end_and_counts_pending_trials():
     assert confirming(1, 40, 3, pending=[best]) is None
     assert confirming(1, 40, 0) is None
     assert [confirming(1, budget, 3) for budget in (4, 5)] == [None, best]
+
+
+BASELINE = {"x": 0.9, "n": 2}
+
+
+def paired_study(tmp_path, **more):
+    options = {"baseline": BASELINE, "budget": Budget(rounds=90)} | more
+    return Study(tmp_path / "s.toml", ("m",), space=SPACE, **options)
+
+
+@pytest.fixture(scope="module")
+def paired(tmp_path_factory):
+    """A study of 90 evaluations, and what was believed at its end."""
+    study = paired_study(tmp_path_factory.mktemp("paired"))
+    records, suggester = simulated(study, 90)
+    suggester(records)
+    return study, records, suggester.latest[1]
+
+
+@pytest.mark.slow
+def test_the_last_fifth_measures_the_recommendation_in_pairs_with_the_baseline(paired):
+    _, records, optimizer = paired
+    halves = [its for its in records if its.pair]
+    assert len(halves) == 16
+    assert min(its.number for its in halves) >= 0.8 * 90
+    best, measured = optimizer.best().params, optimizer.gain().measured
+    for one, other in zip(halves[::2], halves[1::2], strict=True):
+        assert one.pair == other.pair
+        assert sorted([one.params == BASELINE, other.params == BASELINE]) == [False, True]
+        assert best in (one.params, other.params)
+    assert {its.params == BASELINE for its in halves[::2]} == {True, False}  # in random order
+    differences = [
+        sum((1 if its.params == BASELINE else -1) * its.value() for its in both)
+        for both in zip(halves[::2], halves[1::2], strict=True)
+    ]
+    assert (measured.lower, measured.upper) == pytest.approx((min(differences), max(differences)))
+    assert (measured.pairs, measured.lower > 0) == (8, True)
+
+
+@pytest.mark.slow
+def test_pairs_are_continued_after_a_crash_and_by_several_workers(paired):
+    study, records, _ = paired
+    places = [its.number for its in records if its.pair]
+    for place in (places[0], places[1], places[7]):
+        again = suggester_of(study)(records[:place])
+        assert (again.params, again.pair) == (records[place].params, records[place].pair)
+    running = replace(records[places[0]], state="running", readings={})
+    second = suggester_of(study)([*records[: places[0]], running])
+    assert (second.pair, second.params) == (running.pair, records[places[1]].params)
+    both = [*records[: places[0]], running, replace(second, id=running.number + 1, state="running")]
+    third = suggester_of(study)(both)
+    assert third.pair.startswith("1 ")  # the next pair begins while the first one is measured
+
+
+@pytest.mark.slow
+def test_no_pairs_where_they_cannot_be_enough(tmp_path, paired):
+    study, records, _ = paired
+    begin = next(its.number for its in records if its.pair)
+    for more in ({"confirm": 0}, {"budget": Budget(rounds=79)}, {"baseline": None}, {"budget": Budget(rounds=200)}):
+        assert not suggester_of(paired_study(tmp_path, **more))(records[:begin]).pair, more
+    assert suggester_of(study)(records[: begin + 1]).pair
+
+
+@pytest.mark.slow
+def test_a_stopping_rule_leaves_a_fifth_of_all_evaluations_for_pairs(tmp_path, paired):
+    study = paired_study(tmp_path, stop=Stop(5.0), budget=Budget(rounds=1000))
+    records, suggester = paired[1], suggester_of(study)
+    assert suggester(records[:70]).pair
+    early = suggester(records[:60])
+    assert early is None or not early.pair
+
+
+@pytest.mark.slow
+def test_minimize_says_what_was_measured_first():
+    rng = np.random.default_rng(0)
+    result = minimize(
+        lambda n: (2.0 if n == 1 else 1.0) * rng.lognormal(sigma=0.03),
+        {"n": Int(1, 3)},
+        evaluations=80,
+        baseline={"n": 1},
+        rng=0,
+    )
+    assert result.gain.measured.pairs == 8
+    assert result.gain.measured.percent.lower < 50 < result.gain.measured.percent.upper
+    assert (
+        f"\nmeasured in 8 pairs: {str(result.gain.measured)[21:]} than your settings (at 95%); by the model 5"
+        in str(result)
+    )
+
+
+@pytest.mark.slow
+def test_every_output_of_a_study_has_what_was_measured(paired):
+    study, records, optimizer = paired
+    found = Findings(study, records, optimizer)
+    told = json.loads(json.dumps(summary(found)))  # of ``report --json``
+    measured = told["gain"]["measured"]
+    assert (measured["pairs"], measured["level"]) == (8, 0.95)
+    assert 0 < measured["lower"] <= measured["estimate"] <= measured["upper"]
+    assert found.ending()["gain"]["measured"] == told["baseline"]["gain"]["measured"] == measured  # of ``tune --json``
+    assert sum("pair" in trial for trial in told["trials"]) == 16
+    said = f"{measured['text']} than your settings (at 95%); by the model "
+    assert conclusion(found).startswith(said)
+    assert said[1:] in page(found)
+    assert said in repr(optimizer)
+
+
+def race_of_rows(tmp_path, rows, goal="minimize"):
+    """Finalists of a study with these results, a row for each round; the baseline is first."""
+    study = Study(tmp_path / "s.toml", ("m",), space=SPACE, goal=goal, baseline=BASELINE)
+    settings = [BASELINE, *({"x": 0.1 * place, "n": 1} for place in range(1, len(rows[0])))]
+    found = SimpleNamespace(study=study, unit="")
+    race = confirm.race_of(found, 99, list(map(str, range(len(settings)))), settings)
+    for row in rows:
+        while len(race.comparison.remaining) > 1:
+            option = race.comparison.ask()
+            race.comparison.tell(option, row[option])
+            race.records[option].append(outcome(0, row[option]))
+            if not race.comparison.awaited:
+                break
+    return Finalists(found, race)
+
+
+def test_finalists_ties_go_to_the_baseline_and_the_best_that_is_shown_to_be_better_wins(tmp_path):
+    noise = np.random.default_rng(0).lognormal(sigma=0.02, size=(40, 4))
+    equal = race_of_rows(tmp_path, noise)
+    assert (equal.choice, equal.better) == (0, [])
+    assert "None of the 3 settings is shown to be better than the baseline: keep the baseline" in str(equal)
+    one = race_of_rows(tmp_path, noise * [1.0, 1.0, 0.8, 0.95])
+    assert (one.choice, one.comparison.best) == (2, 2)
+    assert one.better == [2, 3]
+    assert re.search(
+        "^Setting 2 is better than the baseline: 19.* lower .*, and better than each of the others", str(one)
+    )
+    told = json.loads(json.dumps(one.as_json()))
+    assert (told["choice"], told["is_best"], told["params"]) == (2, True, {"x": 0.2, "n": 1})
+    assert [its["better"] for its in told["finalists"]] == [False, True, True]
+    assert told["finalists"][1]["change"]["upper"] < 0
+    higher = race_of_rows(tmp_path, noise * [1.0, 1.0, 0.8, 0.95], goal="maximize")
+    assert (higher.choice, higher.better) == (0, [])
+    tied = race_of_rows(tmp_path, noise * [1.0, 0.7, 0.7, 0.7])
+    assert tied.choice in (1, 2, 3)
+    assert "no other one is shown to be worse" in str(tied) or tied.comparison.best is None
+
+
+@pytest.mark.slow
+def test_confirm_top_races_the_best_settings(tmp_path, capsys):
+    path = written(tmp_path, rounds=14)
+    assert main(["tune", str(path)]) == 0
+    assert main(["report", str(path), "--json"]) == 0
+    out = capsys.readouterr().out
+    before = json.loads(out[out.index("\n{") :])
+    assert main(["confirm", str(path), "--top", "2", "--pairs", "12", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["finalists"][0]["params"] == before["best"]["params"]
+    assert len(found["finalists"]) == 2
+    assert (found["choice"] > 0, found["baseline"]["beaten"]) == (True, True)
+    assert main(["confirm", str(path), "--top", "1", "--pairs", "3"]) == 0
+    told = capsys.readouterr()
+    assert "round 3 of 3: 2 of 2 not beaten" in told.out
+    assert "--pairs 3: a verdict on 2 settings takes 7 at least" in told.err
+    assert "keep the baseline" in told.out
+    assert told.out.splitlines()[-1].endswith(" 0.9 2")
 
 
 def test_the_interval_has_its_exact_level():

@@ -82,16 +82,16 @@ class Log:
         """Point with the params of this one, at this fidelity."""
         return self.history.intern(self._contexts.at_fidelity(self.history.params[where], fidelity))
 
-    def send(self, where: int, number: int | None = None) -> Trial:
-        """A new trial at a point, with this number if it is free."""
+    def send(self, where: int, number: int | None = None, pair: str = "") -> Trial:
+        """A new trial at a point, with this number if it is free, and one half of this pair."""
         if number is not None and self._is_known(number):
             raise ValueError(f"there is a trial {number} already: leave the number out")
         number, token, started = self.new(number), uuid4().hex, datetime.now()
         lost_at = self._count + self.PATIENCE * (len(self.pending()) + 1)
-        self._kept[number] = Kept(where, Trial(number, None, token, started=started), lost_at)
+        self._kept[number] = Kept(where, Trial(number, None, token, started=started, pair=pair), lost_at)
         self._unanswered[number] = None
         params, context, fidelity = self.split(where)
-        return Trial(number, params, token, context, fidelity, started=started)
+        return Trial(number, params, token, context, fidelity, started=started, pair=pair)
 
     def new(self, number: int | None = None) -> int:
         """Number of a trial that was not given away: this one, or the next."""
@@ -159,6 +159,7 @@ class Log:
                 seconds = seconds or (None if started is None else (ended - started).total_seconds())
         parts: dict[str, Any] = {"seconds": seconds, "ended": ended, "started": trial.started}
         parts |= {"is_stopped": trial.is_stopped, "readings": self._beside(trial), "earlier": _bare(trial.earlier)}
+        parts |= {"pair": trial.pair}
         parts = {name: part for name, part in parts.items() if part}
         if kept is not None or parts or trial.failure:  # it may have failed before
             parts |= {"state": "failed" if trial.state == "failed" else "done", "failure": trial.failure}

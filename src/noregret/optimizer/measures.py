@@ -168,6 +168,7 @@ class Measures(Mapping[str, Measure]):
             "started": trial.started and trial.started.isoformat(),
             "ended": trial.ended and trial.ended.isoformat(),
             "seconds": trial.seconds,
+            "pair": trial.pair or None,
             "earlier": [self.described(each) for each in trial.earlier] or None,
         }
         return {

@@ -4,6 +4,7 @@ from noregret.optimizer.answers.changes import ChangedParameter
 from noregret.optimizer.answers.estimate import Estimate, Gain
 from noregret.optimizer.answers.front import Gains, Hypervolume, JointEstimate
 from noregret.optimizer.answers.importance import Share
+from noregret.optimizer.answers.paired import MeasuredGain, Percent
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.candidates import unexplored_from
 from noregret.optimizer.model.constraints import RECOMMEND
@@ -39,8 +40,10 @@ __all__ = [
     "Hypervolume",
     "Improve",
     "JointEstimate",
+    "MeasuredGain",
     "Optimizer",
     "OptimizerConfig",
+    "Percent",
     "Plots",
     "Recheck",
     "RemeasureBaseline",

@@ -19,6 +19,7 @@ from noregret.gp.threads import one_thread
 from noregret.optimizer.answers.answers import Answers
 from noregret.optimizer.answers.estimate import Estimate, Gain
 from noregret.optimizer.answers.front import FrontAnswers, Gains, Hypervolume, JointEstimate
+from noregret.optimizer.answers.paired import Pairs
 from noregret.optimizer.checking import (
     StopRule,
     checked_confidence,
@@ -292,12 +293,14 @@ class Optimizer:
         return self._conclusions[3]
 
     @synchronized
-    def expect(self, params: Any, context: Any = None, *, fidelity: Any = None, number: int | None = None) -> Trial:
+    def expect(
+        self, params: Any, context: Any = None, *, fidelity: Any = None, number: int | None = None, pair: str = ""
+    ) -> Trial:
         """A trial with params of your own: a first guess, or what another process has begun to measure.
 
-        Its ``number`` is the next one, or one that is free.
+        Its ``number`` is the next one, or one that is free. It is one half of the ``pair`` of this name, see `Pairs`.
         """
-        return self._log.send(self._history.intern(self._contexts.checked(params, context, fidelity)), number)
+        return self._log.send(self._history.intern(self._contexts.checked(params, context, fidelity)), number, pair)
 
     @synchronized
     def tell(
@@ -641,7 +644,18 @@ class Optimizer:
             raise ValueError("gain() needs a value of the baseline and one more: tell them first")
         answers, baseline = self._answers_in(context, "gain"), self._contexts.checked(self.baseline, context)
         is_chosen = limits is not None or weights is not None
-        return answers.gain(baseline, self.best(context, limits=limits, weights=weights) if is_chosen else None)
+        found = answers.gain(baseline, self.best(context, limits=limits, weights=weights) if is_chosen else None)
+        if self.goals or self.context is not None:
+            return found
+        return replace(found, measured=self.pairs.measured(found.best.params, self.goal))
+
+    @property
+    @synchronized
+    def pairs(self) -> Pairs:
+        """Runs in pairs with the baseline, by the ``pair`` of the trials."""
+        if self.baseline is None:
+            raise ValueError("pairs are runs of a setting and the baseline: make Optimizer(..., baseline=params)")
+        return Pairs(self._log.trials(), self.space.key, self.baseline)
 
     @synchronized
     def cap(self, factor: float = 2.0, context: Any = None) -> float:

@@ -84,7 +84,7 @@ class Replay:
             optimizer, known = copy(self._optimizer), len(self._told)
         optimizer.add(map(final, trials[known:]))
         for trial in pending:
-            optimizer.expect(trial.params, trial.context, fidelity=trial.fidelity, number=trial.number)
+            optimizer.expect(trial.params, trial.context, fidelity=trial.fidelity, number=trial.number, pair=trial.pair)
         return optimizer
 
     def made_fits(self, trials: Sequence[Trial]) -> Fits:

@@ -25,7 +25,7 @@ from noregret.optimizer.trial import VALUE, Reading, Readings, State, Trial
 
 ABOUT = ("trial", "state", "value", "noise")
 """Columns that every table of trials of one objective has."""
-OTHERS = ("bound", "cost", "failure", "started", "seconds")
+OTHERS = ("bound", "cost", "failure", "started", "seconds", "pair")
 """Further columns about a trial."""
 OPEN = ("measure.", "noise.", "bound.")
 """Beginnings of columns that any name may follow."""
@@ -137,6 +137,7 @@ class TrialRows:
             return cells
         started = trial.started and trial.started.isoformat(timespec="milliseconds")
         more = {"failure": trial.failure or None, "started": started, "seconds": trial.seconds}
+        more["pair"] = trial.pair or None
         return cells | {self.own(column): cell for column, cell in more.items()}
 
     def piece(self, cells: Mapping[Any, Any], params_of: Callable[[Row], Any]) -> Piece:
@@ -166,6 +167,7 @@ class TrialRows:
             ended=None if started is None or seconds is None else started + timedelta(seconds=seconds),
             seconds=seconds,
             is_stopped=state == "stopped",
+            pair=str(mine["pair"] or ""),
         )
         return Piece(trial, state)
 

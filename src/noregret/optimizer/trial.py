@@ -109,6 +109,8 @@ class Trial:
         True if the run was stopped, or is to be, before it reached the fidelity that was asked.
     earlier : tuple of Trial
         What was recorded before each correction, with the state "withdrawn" and the reason as the failure.
+    pair : str
+        Name of the pair of runs that it is one half of, see `noregret.optimizer.answers.paired`; empty for none.
     """
 
     id: int
@@ -125,6 +127,7 @@ class Trial:
     seconds: float | None = None
     is_stopped: bool = False
     earlier: tuple[Trial, ...] = ()
+    pair: str = ""
 
     @property
     def number(self) -> int:

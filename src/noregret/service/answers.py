@@ -374,7 +374,13 @@ def _gain(found: Gain) -> models.GainForm:
     ends = {"lower": finite(found.lower), "upper": finite(found.upper)}
     relative = found.relative if found.relative and all(map(isfinite, found.relative)) else None
     both = {"best": estimated(found.best), "baseline": estimated(found.baseline)}
-    return models.GainForm(**vars(found) | ends | both | {"relative": relative, "text": str(found)})
+    its, measured = found.measured, None
+    if its:
+        numbers = {name: finite(getattr(its, name)) for name in ("estimate", "lower", "upper")}
+        percent: Any = its.percent and tuple(map(finite, its.percent))
+        measured = models.PairedForm(**numbers, pairs=its.pairs, level=its.level, percent=percent, text=str(its))
+    more = {"relative": relative, "measured": measured, "text": str(found)}
+    return models.GainForm(**vars(found) | ends | both | more)
 
 
 def _listed(study: Listed) -> models.ListedStudy:

@@ -24,8 +24,10 @@ from noregret.optimizer import (
     Hypervolume,
     Int,
     JointEstimate,
+    MeasuredGain,
     Optimizer,
     Options,
+    Percent,
     ProblemDescription,
     Reading,
     StopRule,
@@ -327,7 +329,13 @@ def _gain(found: Mapping[str, Any]) -> Gain:
     baseline, best = _estimate(found["baseline"]), _estimate(found["best"])
     best = baseline if is_same_setting(best.params, baseline.params) else best
     numbers = {name: _bound(name, found[name]) for name in ("estimate", "lower", "upper", "goal", "level")}
-    return Gain(**numbers, best=best, baseline=baseline, relative=found["relative"] and tuple(found["relative"]))
+    more: dict[str, Any] = {"relative": found["relative"] and tuple(found["relative"])}
+    if its := found.get("measured"):  # older servers do not send it
+        names = "estimate", "lower", "upper"
+        known = {name: _bound(name, its[name]) for name in (*names, "pairs", "level")}
+        percent = its["percent"] and Percent(*map(_bound, names, its["percent"]))
+        more["measured"] = MeasuredGain(**known, goal=found["goal"], percent=percent)
+    return Gain(**numbers, best=best, baseline=baseline, **more)
 
 
 def _bound(key: str, value: Any) -> Any:

@@ -357,14 +357,15 @@ def _compared(
 
 
 def _doubt(study: LiveStudy, context: Any, limits: Any, weights: Any) -> str:
-    """Sentence about a gain over the baseline that is not shown; empty if it is, or if it is not known yet."""
+    """Sentence about a gain over the baseline that is not shown, or that was measured in pairs; else empty."""
     if study.study.baseline is None:
         return ""
     try:
         said = answers.gain(study, context, limits, weights).text
     except Contradiction:
         return ""
-    return f"{words.sentence(said)} " if "shown to be better" in said else ""
+    is_said = "shown to be better" in said or said.startswith("measured in")
+    return f"{words.sentence(said)} " if is_said else ""
 
 
 def _verdict(study: LiveStudy, context: Any, within: float | str, confidence: float) -> Answer:

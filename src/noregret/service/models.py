@@ -571,11 +571,28 @@ class StudyState(StudyForm):
     best: BestForm | None
 
 
+class PairedForm(BaseModel):
+    """Difference within pairs of runs of the recommended params and the baseline: above 0 is better.
+
+    Its interval is valid after selection, at every look; null is no limit. ``percent`` is that of the ratios, as
+    estimate, lower and upper, null unless all values are above 0; ``text`` is all of it in words.
+    """
+
+    estimate: float | None
+    lower: float | None
+    upper: float | None
+    pairs: int
+    level: float
+    percent: tuple[float | None, float | None, float | None] | None
+    text: str
+
+
 class GainForm(BaseModel):
     """Difference between the recommended params and the baseline: above 0 is better.
 
     The true difference lies between ``lower`` and ``upper`` with probability ``level``; ``relative`` are the ends of
-    its interval as a part of the baseline's size, null where that may be 0; ``text`` is all of it in words.
+    its interval as a part of the baseline's size, null where that may be 0; ``measured`` is what pairs of runs show,
+    null if there are too few; ``text`` is all of it in words.
     """
 
     estimate: float
@@ -586,6 +603,7 @@ class GainForm(BaseModel):
     best: EstimateForm
     baseline: EstimateForm
     goal: Literal["minimize", "maximize"]
+    measured: PairedForm | None = None
     text: str
 
 

@@ -70,7 +70,10 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     confirm = _command(
         commands, "confirm", _confirm, "measure the gain of the best setting again, in pairs with the baseline"
     )
-    confirm.add_argument("--pairs", type=count, default=10, metavar="N", help="pairs of runs (default 10)")
+    confirm.add_argument("--pairs", type=count, metavar="N", help="pairs of runs (default 10; with --top at most 30)")
+    confirm.add_argument(
+        "--top", type=count, metavar="K", help="race the K best settings and the baseline, and say which one to use"
+    )
     confirm.add_argument("--json", action="store_true", help="print it as JSON")
     _add_versus(commands, count)
     _add_receipts(commands)
@@ -437,7 +440,7 @@ def _confirm(args: argparse.Namespace) -> int:
     study = _ready(args)
     from noregret.studies.confirm import confirm
 
-    return confirm(study, args.pairs, args.json)
+    return confirm(study, args.pairs, args.json, args.top)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -1,5 +1,7 @@
 """``noregret confirm``: ``versus`` of the baseline, A, and the best setting, B, in a fixed number of pairs.
 
+With ``--top K``, ``versus`` of the baseline and the K best settings that were measured, see `Finalists`.
+
 The gain is the Hodges-Lehmann estimate of the differences of the pairs. At the planned number of pairs its interval is
 that of Wilcoxon's signed-rank test, whose level is exact for any symmetric distribution of the differences. After
 Ctrl-C it is that of ``versus``, which holds at every stopping time; results that pass or fail always have that one.
@@ -20,16 +22,19 @@ import numpy as np
 from noregret.comparison import Comparison, median_sequence
 from noregret.comparison.comparison import means
 from noregret.formatting import between, number
-from noregret.optimizer import LEVEL
+from noregret.optimizer import LEVEL, RECOMMEND
 from noregret.studies.display import columns, cut, setting
 from noregret.studies.learning.findings import Findings, finite
 from noregret.studies.measuring import Keeper, check_command, interruptible
 from noregret.studies.running import findings
 from noregret.studies.store.records import Record
 from noregret.studies.store.store import Store
-from noregret.studies.study.study import Budget, Study, StudyError
+from noregret.studies.study.study import Budget, Params, Study, StudyError
 from noregret.studies.versus import Race
 from noregret.terminal import complain, printable, say
+
+PAIRS, ROUNDS = 10, 30
+"""Pairs of runs by default, and rounds of several settings, of which a verdict on six takes 12 at least."""
 
 
 @dataclass(frozen=True)
@@ -216,11 +221,115 @@ def _numbers(found: MedianInterval | None) -> Mapping[str, float | None] | None:
     return None if found is None else {name: finite(value) for name, value in vars(found).items()}
 
 
+@dataclass(frozen=True)
+class Finalists:
+    """Rounds of runs of the baseline and the best settings, whose statements hold together at every stopping time.
+
+    The baseline stays unless a setting is shown to be better: ties go to the baseline. Of the settings that are, and
+    that no other one has beaten, the choice is the one with the best median change against the baseline.
+    """
+
+    found: Findings
+    race: Race
+
+    @property
+    def comparison(self) -> Comparison:
+        """The comparison of ``versus``: option 0 is the baseline."""
+        return self.race.comparison
+
+    @property
+    def better(self) -> list[int]:
+        """Settings that are shown to be better than the baseline, or than a setting that is."""
+        its, options = self.comparison, range(1, self.comparison.options)
+        found = [option for option in options if its.is_worse(0, option)]
+        while more := [o for o in options if o not in found and any(its.is_worse(each, o) for each in found)]:
+            found += more
+        return sorted(found)
+
+    @property
+    def choice(self) -> int:
+        """The setting to use; 0 is the baseline."""
+        sign = 1.0 if self.found.study.goal == "minimize" else -1.0
+        rest = [option for option in self.better if option in self.comparison.remaining]
+        return min(rest, key=lambda option: sign * self.comparison.change(option).estimate, default=0)
+
+    def __str__(self) -> str:
+        its, choice, count = self.comparison, self.choice, self.comparison.options - 1
+        sure = ", and better than each of the others" if its.best == choice else "; no other one is shown to be worse"
+        if its.best != choice and (out := count + 1 - len(its.remaining)):
+            sure = f"; {out} of the others are shown to be worse" if out > 1 else "; one other is shown to be worse"
+        if choice:
+            change = self.race.difference(its.change(choice))
+            head = f"Setting {choice} is better than the baseline: {change}{sure}"
+        elif its.best == 0:
+            head = f"The baseline is better than each of the {count} settings"
+        else:
+            head = f"None of the {count} settings is shown to be better than the baseline: keep the baseline"
+        lines = [
+            head,
+            f"from {its.pairs} rounds of new runs in random order, which are not part of the study; all intervals hold "
+            f"together, {100 * its.confidence:g}% at any stopping time",
+        ]
+        usual, width = self.race.settings[0], columns()
+        for option, params in enumerate(self.race.settings):
+            middle = self.race.median(option)
+            cells = "-" if middle is None else f"{number(middle)}{self.found.unit} (median)"
+            change = self.race.difference(its.change(option)) if option else ""
+            failed = f"  {its.failures[option]} failed" if its.failures[option] else ""
+            what = setting(params, usual, width - 40, "the same") if option else "baseline"
+            lines += [f"  {option or 'A'}  {cells}  {change}{failed}".rstrip(), cut(f"     {what}", width)]
+        command = self.found.study.shell_line(self.race.settings[choice])
+        return "\n".join([*lines, *its.warnings, "the command of the choice:", printable(command, keep="\n")])
+
+    def as_json(self) -> dict[str, Any]:
+        """All numbers; None stands for those that are not finite or not known."""
+        its, race = self.comparison, self.race
+        rows = [
+            {
+                "params": params,
+                "change": {name: finite(end) for name, end in its.change(option)._asdict().items()},
+                "better": option in self.better,
+                "beaten": option not in its.remaining,
+                "values": race.values[option],
+                "command": self.found.study.shell_line(params),
+            }
+            for option, params in enumerate(race.settings)
+        ]
+        return {
+            "choice": self.choice,
+            "params": race.settings[self.choice],
+            "is_best": its.best == self.choice,
+            "baseline": rows[0],
+            "finalists": rows[1:],
+            "quantity": its.quantity,
+            "relative": its.is_relative,
+            "level": its.confidence,
+            "pairs": its.pairs,
+            "command": rows[self.choice]["command"],
+        }
+
+
+def finalists(found: Findings, top: int) -> list[Params]:
+    """The recommended setting, then those that were measured with the best cautious bound, without the baseline."""
+    assert found.best
+    key, optimizer = found.study.settings.key, found.optimizer
+    measured = {key(its.params): its.params for its in found.done if optimizer.measures.has_value(its)}
+    for known in (found.best.params, found.study.baseline):
+        measured.pop(key(known), None)
+    known = [its for its in optimizer.predict_many(measured.values()) if its.feasible >= RECOMMEND]
+    known.sort(key=lambda its: its.upper if found.study.goal == "minimize" else -its.lower)
+    best = [] if key(found.best.params) == key(found.study.baseline) else [found.best.params]
+    return [*best, *(its.params for its in known)][:top]
+
+
 NOTHING_TO_COMPARE = "The recommended setting is the baseline: there is nothing to compare."
 
 
-def confirm(study: Study, pairs: int, as_json: bool) -> int:
-    """Measure the best setting and the baseline in pairs, and print the gain; return 130 if interrupted."""
+def confirm(study: Study, pairs: int | None, as_json: bool, top: int | None = None) -> int:
+    """Measure the best setting and the baseline in pairs, and print the gain; return 130 if interrupted.
+
+    With ``top``, measure this many of the best settings and the baseline, and print which one to use.
+    """
     if study.goals:
         raise StudyError(
             f"{study.path}: confirm measures the best setting again, and several objectives have none: "
@@ -236,10 +345,12 @@ def confirm(study: Study, pairs: int, as_json: bool) -> int:
         found = findings(study, store)
     if found.best is None:
         raise StudyError(f"{study.path}: no result yet: run 'noregret tune' first")
+    if top is not None:
+        return _confirm_top(found, pairs or ROUNDS, top, as_json)
     if found.study.settings.key(found.best.params) == found.study.settings.key(study.baseline):
         say(json.dumps({"best": {"params": found.best.params}, "gain": None}) if as_json else NOTHING_TO_COMPARE)
         return 0
-    confirmation = measured(found, pairs, quiet=as_json)
+    confirmation = measured(found, pairs or PAIRS, quiet=as_json)
     if not (confirmation.column(0) and confirmation.column(1)):
         if confirmation.race.stopped == "interrupted":
             raise KeyboardInterrupt
@@ -249,15 +360,59 @@ def confirm(study: Study, pairs: int, as_json: bool) -> int:
     return 130 if confirmation.race.stopped == "interrupted" else 0
 
 
+def _confirm_top(found: Findings, rounds: int, top: int, as_json: bool) -> int:
+    """Measure the best settings and the baseline, and print which one to use; return 130 if interrupted."""
+    assert found.study.baseline
+    settings = [found.study.baseline, *finalists(found, top)]
+    if len(settings) == 1:
+        raise StudyError(f"{found.study.path}: no setting but the baseline has a result: run 'noregret tune' first")
+    race = race_of(
+        found, rounds, ["the baseline", *(f"setting {place}" for place in range(1, len(settings)))], settings
+    )
+    if rounds < race.fewest:
+        complain(f"noregret: --pairs {rounds}: a verdict on {len(settings)} settings takes {race.fewest} at least")
+    shown = 0
+
+    def show() -> None:
+        nonlocal shown
+        if not as_json and not race.comparison.awaited and race.comparison.pairs > shown:
+            shown = race.comparison.pairs
+            say(f"round {shown} of {rounds}: {len(race.comparison.remaining)} of {len(settings)} not beaten")
+
+    work(race, show, rounds)
+    result = Finalists(found, race)
+    if race.stopped == "interrupted" and not race.comparison.pairs:
+        raise KeyboardInterrupt
+    say(json.dumps(result.as_json()) if as_json else str(result))
+    return 130 if race.stopped == "interrupted" else 0
+
+
+def race_of(
+    findings: Findings, pairs: int, names: Sequence[str], settings: Sequence[Params], is_fixed: bool = False
+) -> Race:
+    """Race of settings of a study, the baseline first; ``is_fixed`` for as many pairs as these, decided or not."""
+    study = replace(findings.study, budget=Budget(pairs))
+    comparison = Comparison(len(settings), confidence=LEVEL, goal=study.goal, rng=study.seed)
+    return Race(names, dict.fromkeys(range(len(settings)), study), comparison, "", settings=settings, is_fixed=is_fixed)
+
+
+def work(race: Race, show: Callable[[], None], pairs: int) -> None:
+    """Run a race to its end, or until Ctrl-C."""
+    try:
+        with interruptible(), Keeper() as keeper:
+            race.work(keeper, show)
+    except KeyboardInterrupt:
+        complain(f"\nnoregret: stopped after {race.comparison.pairs} of {pairs} pairs")
+        race.stopped = "interrupted"
+
+
 def measured(findings: Findings, pairs: int, quiet: bool) -> Confirmation:
     """Runs in pairs, in random order; fewer than planned if Ctrl-C has ended them."""
     assert findings.best
     assert findings.study.baseline
-    study = replace(findings.study, budget=Budget(pairs))
-    comparison = Comparison(confidence=LEVEL, goal=study.goal, rng=study.seed)
-    settings = [study.baseline, findings.best.params]
-    race = Race(["the baseline", "the best setting"], dict.fromkeys((0, 1), study), comparison, "", settings=settings)
-    shown = 0
+    settings = [findings.study.baseline, findings.best.params]
+    race = race_of(findings, pairs, ["the baseline", "the best setting"], settings, is_fixed=True)
+    comparison, shown = race.comparison, 0
 
     def show() -> None:
         nonlocal shown
@@ -270,10 +425,5 @@ def measured(findings: Findings, pairs: int, quiet: bool) -> Confirmation:
             )
             say(f"pair {shown} of {pairs}: baseline {one}, best {other}")
 
-    try:
-        with interruptible(), Keeper() as keeper:
-            race.work(keeper, show)
-    except KeyboardInterrupt:
-        complain(f"\nnoregret: stopped after {comparison.pairs} of {pairs} pairs")
-        race.stopped = "interrupted"
+    work(race, show, pairs)
     return Confirmation(findings, race)

@@ -20,6 +20,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
+from noregret.gp.seeds import seed_sequence
 from noregret.optimizer import (
     VALUE,
     CandidateTable,
@@ -214,6 +215,7 @@ def minimize(
         the best estimate.
     confirm : int
         The last evaluations go to the recommended setting until it was measured this often; at most a fifth of all.
+        With a baseline and 80 evaluations or more, they are pairs of runs of the two, for ``gain.measured``.
     repeats : int, or (int, int)
         Number of calls of f for each trial, whose median counts; or the fewest and the most: then a trial ends when its
         calls are clearly worse than the recommended setting, and each call counts.
@@ -527,7 +529,8 @@ def _tuned(call: CallOptions, space: Any, goal: Goal, options: dict[str, Any], r
     with ExitStack() as open_until_end:
         executor, count = _executor(call.workers, open_until_end)
         trials, known, lease = _trials(call, plan, optimizer, rng, open_until_end)
-        suggester = Suggester(plan, known, LOOK)
+        seed = seed_sequence(0 if rng is None and call.storage is not None else rng).generate_state(1)[0]
+        suggester = Suggester(replace(plan, seed=int(seed)), known, LOOK)
         measurer = FunctionMeasurer(call.f, optimizer, executor, count, call.repeats, suggester)
         bars = open_until_end.enter_context(_bars(call.progress, suggester, trials, known))
         for callback in call.callbacks:

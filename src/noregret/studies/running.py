@@ -29,9 +29,8 @@ LOG = logging.getLogger("noregret")
 
 def plan_of(study: Study) -> Plan:
     """Plan of a study's calls."""
-    return Plan(
-        study.budget, study.stop, study.confirm, study.cap, repeats=study.runs[0], reports=study.steps is not None
-    )
+    has_reports, repeats = study.steps is not None, study.runs[0]
+    return Plan(study.budget, study.stop, study.confirm, study.cap, repeats, has_reports, study.seed)
 
 
 def suggester_of(study: Study) -> Suggester:

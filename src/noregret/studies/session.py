@@ -27,6 +27,9 @@ from noregret.studies.study.study import Budget, Stop, StudyError
 
 LARGEST_SHARE = 0.2
 """Largest share of a budget that measures the recommendation; of 5 evaluations it is the last one."""
+SLACK = 1.5
+"""Evaluations that are left when the pairs of runs begin, as a multiple of those that they take: the recommendation may
+change for a while. Those that are spare go to the search."""
 FIRST, REPEATED = 2, 3
 """With a ``cap``, the fastest of this many results is measured again until it has this many. The first results alone
 do not tell noise from signal, so no interval is narrow enough for a limit; of all runs these cost least."""
@@ -68,6 +71,7 @@ class Plan:
     ``confirm`` is the number of evaluations of the recommendation, whether planned or asked for by the search. A run is
     stopped when it takes ``cap`` times as long as the best setting may. ``repeats`` is the least number of runs of a
     trial. With ``reports``, runs report on their way to the highest fidelity, so that they can be stopped at any time.
+    ``seed`` draws the order of the runs of a pair.
     """
 
     budget: Budget
@@ -76,6 +80,7 @@ class Plan:
     cap: float | None = None
     repeats: int = 1
     reports: bool = False
+    seed: int = 0
 
     @property
     def weighs_costs(self) -> bool:
@@ -106,16 +111,41 @@ class Plan:
         """
         left, pending = 0.0 if is_done else self.left(moment), [trial.params for trial in optimizer.pending]
         highest = optimizer.fidelity and {name: its.high for name, its in optimizer.fidelity.items()}
-        params = self._confirmed(optimizer, left, moment.made + left, pending)
+        params, pair = self._paired(optimizer, self.left(moment), moment.made, is_done)
+        params = self._confirmed(optimizer, left, moment.made + left, pending) if params is None else params
         params = self._repeated(optimizer, pending) if params is None else params
         if params is not None:
-            return optimizer.expect(params, fidelity=highest)
+            return optimizer.expect(params, fidelity=highest, pair=pair)
         if is_done:
             return None
         seconds = self.budget.seconds
         trial = optimizer.ask(left=max(seconds - moment.elapsed, 1e-3) if self.weighs_costs and seconds else None)
         is_first = moment.made - len(pending) < optimizer.calibration.first(optimizer.space)
         return trial if is_first or not self.reports else replace(trial, fidelity=highest)
+
+    def _paired(self, optimizer: Optimizer, left: float, made: int, is_done: bool) -> tuple[Any, str]:
+        """Params of the next half of a pair of runs with its name, None and "" if none is to be made.
+
+        With a baseline, the last fifth of a budget measures the recommended setting in pairs with it, if it has room
+        for as many as `Gain.measured` needs. After the stopping rule holds, they are a fifth of all evaluations.
+        """
+        nothing = None, ""
+        room = LARGEST_SHARE / (1 - LARGEST_SHARE) * made if is_done else LARGEST_SHARE * (made + left)
+        if not self.confirm or optimizer.baseline is None or optimizer.context is not None:
+            return nothing
+        if (left > room and not is_done) or not any(map(optimizer.measures.has_value, optimizer.trials)):
+            return nothing
+        best, pairs = optimizer.best(), optimizer.pairs
+        if best.is_likeliest or pairs.is_baseline(best.params):
+            return nothing
+        first = pairs.begun(best.params)
+        if first is not None:
+            return (best.params if pairs.is_baseline(first.params) else optimizer.baseline), first.pair
+        missing, count = pairs.missing(best.params), len(pairs.halves)
+        if not missing or 2 * missing > min(left, room) or (not is_done and left > SLACK * 2 * missing):
+            return nothing
+        is_second = np.random.default_rng([self.seed, count]).random() < 0.5
+        return (best.params if is_second else optimizer.baseline), f"{count} {pairs.digest(best.params)}"
 
     def _confirmed(self, optimizer: Optimizer, left: float, budget: float, pending: Iterable[Any]) -> Any:
         """Params of the recommended setting if it is to be measured next, None if not.
@@ -251,11 +281,13 @@ class Suggester:
         if self.plan.cap is not None:
             self.limit = optimizer.cap(self.plan.cap)
         trial = self.plan.next(optimizer, self.moment(records), self._is_done)
-        return None if trial is None else Record(trial.number, trial.params, fidelity=trial.fidelity, told=new)
+        if trial is None:
+            return None
+        return Record(trial.number, trial.params, fidelity=trial.fidelity, told=new, pair=trial.pair)
 
     def is_to_stop(self, trial: Trial, reports: Sequence[Reading]) -> bool:
         """Return True if a running trial with these intermediate results is to be stopped, see `is_enough`."""
-        return self.latest is not None and is_to_stop(self.latest[1].__copy__(), trial, reports)
+        return not trial.pair and self.latest is not None and is_to_stop(self.latest[1].__copy__(), trial, reports)
 
     def is_enough(self, values: Sequence[float]) -> bool:
         """Return True if a trial with these runs needs no other, by what was known when the last one was suggested."""

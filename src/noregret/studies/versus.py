@@ -341,7 +341,7 @@ class Race:
     """True if an undecided gate has not passed."""
     baseline: Path | None = None
     settings: Sequence[Params] = ()
-    """Params of each command, where they are settings of a study; the number of pairs is fixed then."""
+    """Params of each command, where they are settings of a study."""
     stopped: Stopped = "decided"
     seconds: float = 0.0
     old: Sequence[float | None] = ()
@@ -483,7 +483,7 @@ class Race:
     @property
     def is_settled(self) -> bool:
         """True if the answer is known, and the number of pairs is not fixed."""
-        if self.settings or self.is_fixed:
+        if self.is_fixed:
             return False
         return self.comparison.is_worse() is not None if self.is_gate else self.comparison.decided
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from noregret.formatting import as_precise_as, number, shown
 from noregret.gp.posterior import Floats
 from noregret.optimizer.answers.certificate import Certificate
 from noregret.optimizer.answers.changes import ChangedParameter, Reversions
+from noregret.optimizer.answers.paired import MeasuredGain, Percent
 from noregret.optimizer.measures import Goal
 from noregret.optimizer.model.evidence import LEVEL
 
@@ -138,14 +139,6 @@ def chance_in_words(probability: float) -> str:
     return f"{probability:.2f}" if probability >= 0.01 else "less than 0.01"
 
 
-class Percent(NamedTuple):
-    """A gain in percent of the size of the baseline."""
-
-    estimate: float
-    lower: float
-    upper: float
-
-
 @dataclass(frozen=True)
 class Gain:
     """Improvement of the recommended setting on the baseline, in the units of the values; above 0 is better.
@@ -162,6 +155,8 @@ class Gain:
     relative : (float, float), optional
         The ends of the interval of the gain as a part of the baseline's true size. Without them ``lower`` and ``upper``
         are divided by the baseline's estimate.
+    measured : MeasuredGain, optional
+        What paired runs of the two show, valid after selection and at every look; None with too few pairs.
     """
 
     estimate: float
@@ -172,6 +167,7 @@ class Gain:
     goal: Goal
     level: float = LEVEL
     relative: tuple[float, float] | None = None
+    measured: MeasuredGain | None = None
 
     def within(self, low: float, high: float) -> Gain:
         """The gain if both values are from low to high: a time gets at most 100% lower.
@@ -208,11 +204,20 @@ class Gain:
 
     @property
     def is_shown(self) -> bool:
-        """True if the recommended setting is shown to be better than the baseline, at ``level``."""
+        """True if the recommended setting is shown to be better than the baseline, at ``level``.
+
+        By the pairs of runs, or where these do not tell by the model.
+        """
+        measured = self.measured
+        if measured is not None and (measured.lower > 0 or measured.upper < 0):
+            return measured.lower > 0
         return self.lower > 0
 
     def __str__(self) -> str:
-        """As ``18% lower than your settings (between 12% and 23%, at 95%)``; if that is not shown, it says so first."""
+        """As ``18% lower than your settings (between 12% and 23%, at 95%)``; if that is not shown, it says so first.
+
+        What was measured in pairs comes before it.
+        """
         if self.best is self.baseline:
             change = self.best.promising
             if change is None:
@@ -226,7 +231,11 @@ class Gain:
         ends = [_said(end, unit, words if both else None) for end in sorted((percent.lower, percent.upper), key=order)]
         interval = f"(between {ends[0]} and {ends[1]}, at {100 * self.level:g}%)"
         middle = _said(percent.estimate, unit, words)
-        if self.is_shown:
+        if self.measured:
+            level = f"(at {100 * self.measured.level:g}%)"
+            said = f"{self.measured} than your settings {level}; by the model {middle} {interval}"
+            said = said if self.is_shown else f"not shown to be better than your settings: {said}"
+        elif self.is_shown:
             said = f"{middle} than your settings {interval}"
         else:
             said = f"not shown to be better than your settings: {middle} {interval}"

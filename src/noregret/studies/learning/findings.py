@@ -26,6 +26,7 @@ from noregret.optimizer import (
     Gains,
     Hypervolume,
     JointEstimate,
+    MeasuredGain,
     Optimizer,
     ParameterSpace,
     Share,
@@ -258,7 +259,8 @@ class Findings:
         """The best setting or the front, the command that runs it, and why the study has ended, as JSON."""
         if self.is_single:
             best = self.best and best_json(self.best)
-            return {"best": best, "command": self.command or None, "stopped": self.stopped}
+            gain = self.gain and percent_json(self.gain)
+            return {"best": best, "gain": gain, "command": self.command or None, "stopped": self.stopped}
         volume = self.hypervolume
         return {
             "front": [member_json(member) | {"command": self.command_of(member)} for member in self.front],
@@ -676,10 +678,15 @@ def estimate_json(believed: Estimate) -> dict[str, Any]:
     return {"params": believed.params, **{name: finite(number) for name, number in numbers.items()}}
 
 
-def percent_json(gain: Gain) -> dict[str, float | bool | None]:
-    """A gain in percent, and whether it is shown."""
-    percent, ends = gain.percent, ("estimate", "lower", "upper")
-    return {"shown": gain.is_shown, **{name: finite(getattr(percent, name)) if percent else None for name in ends}}
+def percent_json(gain: Gain) -> dict[str, Any]:
+    """A gain in percent, whether it is shown, and what was measured in pairs, in percent too."""
+    ends, measured = ("estimate", "lower", "upper"), gain.measured
+
+    def percent(its: Gain | MeasuredGain) -> dict[str, Any]:
+        return {name: finite(getattr(its.percent, name)) if its.percent else None for name in ends}
+
+    pairs = measured and {**percent(measured), "pairs": measured.pairs, "level": measured.level, "text": str(measured)}
+    return {"shown": gain.is_shown, **percent(gain), "measured": pairs}
 
 
 def finite(value: float) -> float | None:

@@ -22,7 +22,7 @@ from noregret.studies.study.study import Params, Study, StudyError, text
 Format = Literal["csv", "json", "parquet"]
 RESERVED = ("trial", "state", "value", "noise", "started", "seconds", "bound")
 """Columns whose name a parameter does not have: its own is ``params.NAME``."""
-TEXTS = ("state", "failure", "started")
+TEXTS = ("state", "failure", "started", "pair")
 """Columns of text; ``bound`` and its kin too."""
 
 OPTUNA_STATES = {"done": "COMPLETE", "failed": "FAIL", "withdrawn": "FAIL", "running": "RUNNING", "waiting": "WAITING"}
