@@ -78,6 +78,29 @@ def finite_number(name: str, given: Any) -> float:
     return float(given)
 
 
+Block = Mapping[str, str | int]
+"""What a measurement shares with others, by the name of a factor: ``{"machine": "n7", "item": 41}``."""
+
+
+def checked_block(block: Any) -> Block | None:
+    """The block; ValueError unless it has text or a whole number for each name.
+
+    >>> checked_block({"machine": "n7", "item": 41.0}), checked_block(None)
+    ({'machine': 'n7', 'item': 41}, None)
+    """
+    if block is None:
+        return None
+    if not isinstance(block, Mapping) or not all(isinstance(name, str) and name for name in block):
+        raise ValueError(f'block must be a dict by name, such as {{"machine": "n7"}}, got {block!r}')
+    levels: dict[str, str | int] = {}
+    for name, level in block.items():
+        is_whole = isinstance(level, Real) and not isinstance(level, bool) and finite(level) and level == int(level)
+        if not isinstance(level, str) and not is_whole:
+            raise ValueError(f"block {name!r} must be text or a whole number, got {level!r}: give the level a name")
+        levels[name] = level if isinstance(level, str) else int(level)
+    return levels or None
+
+
 Readings = Mapping[str, tuple[Reading, ...]]
 """Readings by measure. Several without a step are repeated runs; those with a step are reports on the way."""
 
@@ -109,6 +132,8 @@ class Trial:
         True if the run was stopped, or is to be, before it reached the fidelity that was asked.
     earlier : tuple of Trial
         What was recorded before each correction, with the state "withdrawn" and the reason as the failure.
+    block : dict, optional
+        What its measurement shares with others, by the name of a factor: the machine, or a seed.
     """
 
     id: int
@@ -125,6 +150,7 @@ class Trial:
     seconds: float | None = None
     is_stopped: bool = False
     earlier: tuple[Trial, ...] = ()
+    block: Block | None = None
 
     @property
     def number(self) -> int:
@@ -300,10 +326,10 @@ def load_readings(document: Json | Sequence[Json]) -> tuple[Reading, ...]:
 
 
 def key(trial: Trial) -> str:
-    """Digest that is equal for the same observation: equal params, context, fidelity and readings.
+    """Digest that is equal for the same observation: equal params, context, fidelity, block and readings.
 
     What it has cost, and when it was made, are no part of it.
     """
     readings = {name: dump_readings(each) for name, each in trial.readings.items() if name != COST}
-    content = [trial.params, trial.context, trial.fidelity, readings]
+    content = [trial.params, trial.context, trial.fidelity, readings, *([trial.block] if trial.block else [])]
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=repr).encode()).hexdigest()[:16]
