@@ -729,9 +729,10 @@ class Optimizer:
         Columns are ``trial state value noise`` (with several objectives ``trial state`` and ``value.NAME`` of each),
         one per parameter, ``context.NAME``, ``fidelity.NAME`` and ``constraint.NAME``; and where there is anything in
         them, ``measure.NAME`` of tracked numbers, ``noise.NAME`` and ``bound.NAME`` of named readings, ``block.NAME``,
-        ``bound`` ("at_least" or "at_most"), ``cost``, ``failure``, ``started`` and ``seconds``. The state is "done", "failed",
-        "running" or "withdrawn". Each report of a trial that was kept has a row of its own before the trial's, with the
-        state "reported", and so has each of several runs ("run") and what was replaced by a correction ("withdrawn").
+        ``bound`` ("at_least" or "at_most"), ``cost``, ``failure``, ``started`` and ``seconds``. The state is "done",
+        "failed", "running" or "withdrawn". Each report of a trial that was kept has a row of its own before the
+        trial's, with the state "reported", and so has each of several runs ("run") and what was replaced by a
+        correction ("withdrawn").
         """
         return as_frame(self._rows, self._log.by_outcome())
 

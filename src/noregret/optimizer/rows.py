@@ -2,10 +2,10 @@
 
 A trial has one row. Its columns are ``trial state value noise`` (``value.NAME`` of several objectives), one per
 parameter, ``context.NAME``, ``fidelity.NAME``, ``constraint.NAME``, ``measure.NAME`` of tracked numbers, ``noise.NAME``
-and ``bound.NAME`` of named readings, ``block.NAME``, ``bound``, ``cost``, ``failure``, ``started`` and ``seconds``. A cell is empty
-where there is nothing; most columns are left out where no trial has anything in them. Where several readings make up
-the value of a trial, or an earlier one was replaced, rows with the same number come before its own: ``reported`` on
-the way of a run, ``run`` for each of several runs, ``withdrawn`` for what was corrected.
+and ``bound.NAME`` of named readings, ``block.NAME``, ``bound``, ``cost``, ``failure``, ``started`` and ``seconds``. A
+cell is empty where there is nothing; most columns are left out where no trial has anything in them. Where several
+readings make up the value of a trial, or an earlier one was replaced, rows with the same number come before its own:
+``reported`` on the way of a run, ``run`` for each of several runs, ``withdrawn`` for what was corrected.
 """
 
 from __future__ import annotations

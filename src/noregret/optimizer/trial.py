@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from datetime import datetime
 from numbers import Real
@@ -24,6 +25,8 @@ State = Literal["waiting", "running", "done", "failed", "pruned", "withdrawn"]
 """State of a trial. Waiting trials were given back; pruned ones are of other programs; withdrawn ones do not count."""
 VALUE, COST = "value", "cost"
 """Names of the measure of a problem with one objective, and of what a measurement costs."""
+MACHINE = "machine"
+"""Factor of blocks that `noregret tune` and `noregret serve` fill in."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +95,16 @@ def checked_block(block: Any) -> Block | None:
         return None
     if not isinstance(block, Mapping) or not all(isinstance(name, str) and name for name in block):
         raise ValueError(f'block must be a dict by name, such as {{"machine": "n7"}}, got {block!r}')
-    levels: dict[str, str | int] = {}
-    for name, level in block.items():
-        is_whole = isinstance(level, Real) and not isinstance(level, bool) and finite(level) and level == int(level)
-        if not isinstance(level, str) and not is_whole:
-            raise ValueError(f"block {name!r} must be text or a whole number, got {level!r}: give the level a name")
-        levels[name] = level if isinstance(level, str) else int(level)
-    return levels or None
+    return {name: _checked_level(name, level) for name, level in block.items()} or None
+
+
+def _checked_level(name: str, level: Any) -> str | int:
+    if isinstance(level, str):
+        return level
+    with suppress(ValueError, OverflowError):
+        if (number := finite_number(name, level)).is_integer():
+            return int(number)
+    raise ValueError(f"block {name!r} must be text or a whole number, got {level!r}: give the level a name")
 
 
 Readings = Mapping[str, tuple[Reading, ...]]
@@ -328,8 +334,9 @@ def load_readings(document: Json | Sequence[Json]) -> tuple[Reading, ...]:
 def key(trial: Trial) -> str:
     """Digest that is equal for the same observation: equal params, context, fidelity, block and readings.
 
-    What it has cost, and when it was made, are no part of it.
+    What it has cost, and when and on which machine it was made, are no part of it.
     """
     readings = {name: dump_readings(each) for name, each in trial.readings.items() if name != COST}
-    content = [trial.params, trial.context, trial.fidelity, readings, *([trial.block] if trial.block else [])]
+    block = {name: level for name, level in (trial.block or {}).items() if name != MACHINE}
+    content = [trial.params, trial.context, trial.fidelity, readings, *([block] if block else [])]
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=repr).encode()).hexdigest()[:16]

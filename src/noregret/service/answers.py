@@ -140,7 +140,7 @@ def _outcome(study: LiveStudy, form: models.OutcomeForm, place: Place) -> tuple[
     with field_of(*place, "params"):
         params = dict(study.study.settings.checked(form.params))
     state: State = "failed" if form.failed else "done"
-    more: dict[str, Any] = {"context": context, "fidelity": at, "failure": FAILED * form.failed}
+    more: dict[str, Any] = {"context": context, "fidelity": at, "failure": FAILED * form.failed, "block": form.block}
     return Record(-1, params, state=state, readings=readings, **more), form.key or ""
 
 
@@ -148,7 +148,7 @@ def outcome(study: LiveStudy, id: int, form: models.ValueForm, place: Place = ()
     """The outcome of a trial of a request; BadField if it is bad."""
     readings = _readings(study, form, place, is_failed)
     with field_of(*place, "fidelity"):
-        return study.outcome(id, readings, FAILED * is_failed, None if is_failed else form.fidelity)
+        return study.outcome(id, readings, FAILED * is_failed, None if is_failed else form.fidelity, form.block)
 
 
 def failed(study: LiveStudy, id: int, cost: float | None, reason: str = "") -> Record:

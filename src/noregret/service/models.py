@@ -299,6 +299,10 @@ class ValueForm(MeasuredForm):
     fidelity: Annotated[
         Params | None, Field(description="Where the value was measured; by default as the trial says")
     ] = None
+    block: Annotated[
+        dict[Label, Label | int] | None,
+        Field(max_length=MANY, description="What it shares with others, such as the machine, or a seed: by name"),
+    ] = None
 
 
 BECAUSE: Any = Field(validation_alias=AliasChoices("because", "reason"), description="Reason, which is kept")
@@ -469,6 +473,7 @@ class RecordForm(TrialForm):
     ended: str | None = None
     seconds: float | None = None
     earlier: list[dict[str, Any]] | None = None
+    block: dict[str, Any] | None = None
 
 
 class RecordsForm(BaseModel):

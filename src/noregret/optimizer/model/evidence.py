@@ -126,6 +126,11 @@ class Evidence:
         return replace(self, where=where, values=values, noise=noise, when=when, bounds=bounds)
 
     @property
+    def factors(self) -> Ints:
+        """Factors of blocks whose offsets can be learnt."""
+        return np.empty(0, dtype=np.intp) if self.blocks is None else learnable(self.blocks)
+
+    @property
     def exact(self) -> Evidence:
         """The measurements whose value is known, and the points that they are of."""
         if self.bounds is None:
@@ -183,6 +188,16 @@ class Evidence:
         best = self.values.max()
         others = (self.where != self.where[np.argmax(self.values)]) & (self.values < best)
         return float(self.values[others].max() if others.any() else best)
+
+
+def learnable(levels: Ints) -> Ints:
+    """Those of k factors that have several levels in n rows, (n, k), and one of them more than once.
+
+    >>> learnable(np.array([[0, 2, 3], [0, 1, 4], [0, 1, 5]]))
+    array([1])
+    """
+    each = ((np.unique(its).size, its.size) for its in (column[column >= 0] for column in levels.T))
+    return np.flatnonzero([1 < count < size for count, size in each])
 
 
 def recent(count: int, newest: int, older: int) -> Ints:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from noregret.gp import functions as sp
-from noregret.gp.posterior import Floats, Ints
+from noregret.gp.posterior import Floats
 from noregret.optimizer.model.evidence import LEAST_NOISE, Evidence
 from noregret.optimizer.model.kernel import CENTRE, Fit
 from noregret.optimizer.model.posterior import faded
@@ -111,7 +111,7 @@ class FitMatern:
     ) -> Floats:
         lengthscales = [self.lengthscale * (each if is_rough else each**0.25) for each in together]
         half_life = [] if evidence.ages is None else [evidence.half_life or self.half_life]
-        return np.log([*lengthscales, *amplitudes, *half_life, *[self.noise] * (learnable(evidence).size + 1)])
+        return np.log([*lengthscales, *amplitudes, *half_life, *[self.noise] * (evidence.factors.size + 1)])
 
 
 def minimised(
@@ -180,7 +180,7 @@ class Likelihood:
         self.evidence, self.is_rough = evidence, is_rough
         self.dimension = int(evidence.groups.max()) + 1
         self.answers_apart = None if evidence.ages is None else sp.pdist(evidence.ages[:, None])  # of pairs
-        self.factors = learnable(evidence)
+        self.factors = evidence.factors
         unknown = np.isnan(evidence.noise)
         known = np.where(unknown, 0.0, trust / np.where(unknown, 1.0, evidence.noise) ** 2)
         self.own = evidence.summed(np.where(unknown, trust, 0.0))  # precision in units of 1 / s^2
@@ -205,7 +205,7 @@ class Likelihood:
         """1 where two points share a level of a factor that is fitted, 0 elsewhere, (k, u, u)."""
         blocks = self.evidence.blocks
         levels = np.zeros((0, len(self.own))) if blocks is None else blocks.T[self.factors]
-        return ((levels[:, :, None] == levels[:, None]) & (levels >= 0)[:, None]).astype(float)
+        return np.asarray((levels[:, :, None] == levels[:, None]) & (levels >= 0)[:, None], dtype=float)
 
     @cached_property
     def _room(self) -> Floats:
@@ -321,19 +321,11 @@ class Likelihood:
         lengthscales, amplitudes, half_life, offsets, variance = self._split(theta)
         amplitude, *additive = np.sqrt(amplitudes).tolist()
         noise = max(math.sqrt(variance), LEAST_NOISE * math.sqrt(amplitudes.sum()))
-        numbers = amplitude, noise, 0.0, neg_log_prior, sum(additive), half_life, self.is_rough
-        if offsets.size:
-            blocks = np.zeros(np.max(self.factors) + 1)
-            blocks[self.factors] = np.sqrt(offsets)
-            numbers = *numbers, tuple(blocks.tolist())
+        blocks = np.zeros(self.factors.max(initial=-1) + 1)
+        blocks[self.factors] = np.sqrt(offsets)
+        more = half_life, self.is_rough, tuple(blocks.tolist())
+        numbers = amplitude, noise, 0.0, neg_log_prior, sum(additive), *more
         return self.at(Fit(tuple(lengthscales.tolist()), *numbers))[1]
-
-
-def learnable(evidence: Evidence) -> Ints:
-    """Factors of blocks that have several levels, and one of them at several points."""
-    levels = np.zeros((0, 0)) if evidence.blocks is None else evidence.blocks.T
-    each = ((np.unique(its).size, its.size) for its in (row[row >= 0] for row in levels))
-    return np.flatnonzero([1 < count < size for count, size in each])
 
 
 def _averages(evidence: Evidence, own: Floats, told: Floats) -> tuple[Floats, Floats]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from noregret.gp.posterior import Floats, Ints
 from noregret.optimizer.checking import UNKNOWN
-from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.evidence import Evidence, learnable
 from noregret.optimizer.model.failures import hopeless
 from noregret.optimizer.space.contexts import is_setting
 from noregret.optimizer.space.space import Space
@@ -199,8 +199,8 @@ class History:
 
     def block(self, index: int) -> dict[int, int] | None:
         """Number of the level of each factor of an answer's block; None without a block."""
-        block = self._blocks.get(index)
-        return block and {self._factors[name]: self._levels[name, str(level)] for name, level in block.items()}
+        block = self._blocks.get(index, {})
+        return {self._factors[name]: self._levels[name, str(level)] for name, level in block.items()} or None
 
     @property
     def measured(self) -> int:
@@ -402,14 +402,15 @@ class History:
         return replace(evidence, bounds=bounds) if bounds.any() else evidence, numbers
 
     def _levels_of(self, when: Ints) -> Ints | None:
-        """Level of each factor in these answers, (n, k), -1 for none; None if none has several levels among them."""
-        blocks = list(map(self.block, when.tolist())) if self._blocks else []
-        factors = range(1 + max((factor for block in blocks for factor in block or ()), default=-1))
-        levels = np.array([[(block or {}).get(factor, -1) for factor in factors] for block in blocks], dtype=np.intp)
-        for factor in factors:
-            if np.unique(levels[:, factor]).size - (levels[:, factor] < 0).any() < 2:
-                levels[:, factor] = -1
-        return levels if (levels >= 0).any() else None
+        """Level of each factor in these answers, (n, k), -1 for none; None if they say nothing about offsets."""
+        if not self._blocks:
+            return None
+        factors = range(len(self._factors))
+        blocks = [self.block(index) or {} for index in when.tolist()]
+        levels = np.array([[block.get(factor, -1) for factor in factors] for block in blocks], dtype=np.intp)
+        known = learnable(levels)
+        levels[:, np.setdiff1d(np.array(factors), known)] = -1
+        return levels if known.size else None
 
     def _hopeless(self, stop: int) -> Ints:
         """The points that are hopeless for all that the first ``stop`` answers say."""

@@ -4,11 +4,12 @@ The model of standardised measurements z at points x is
 
     z = c + f(x) + o + e,    c ~ N(0, CENTRE^2),    f ~ GP(0, a^2 k + b^2 k_1),    e ~ N(0, s^2 / w)
 
-with an offset o ~ N(0, t^2) that measurements of one block share, if there are blocks, k Matern 5/2 of all parameters, k_1 the average over the parameters of Matern 5/2 of one alone, a lengthscale per
-parameter, which both share, and the trust w given (see `noise`). Where parameters act one by one, k_1 explains f, and
-every measurement tells about it wherever the other parameters were. Where points have an age, f changes: all kernels
-are multiplied by 2^(-|age - age'| / (2 h)), so that half of the variance of f is new after a half-life h. If f is
-rough along the axes, k is `Rough` and b is 0.
+with an offset o ~ N(0, t^2) that measurements of one block share, if there are blocks, k Matern 5/2 of all parameters,
+k_1 the average over the parameters of Matern 5/2 of one alone, a lengthscale per parameter, which both share, and the
+trust w given (see `noise`). Where parameters act one by one, k_1 explains f, and every measurement tells about it
+wherever the other parameters were. Where points have an age, f changes: all kernels are multiplied by 2^(-|age - age'|
+/ (2 h)), so that half of the variance of f is new after a half-life h. If f is rough along the axes, k is `Rough` and b
+is 0.
 """
 
 from __future__ import annotations
