@@ -82,7 +82,7 @@ def finite_number(name: str, given: Any) -> float:
 
 
 Block = Mapping[str, str | int]
-"""What a measurement shares with others, by the name of a factor: ``{"machine": "n7", "item": 41}``."""
+"""Levels that a measurement shares with others, by the name of the factor: ``{"machine": "n7", "item": 41}``."""
 
 
 def checked_block(block: Any) -> Block | None:
