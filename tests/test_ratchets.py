@@ -10,8 +10,8 @@ SRC = Path(__file__).parents[1] / "src"
 FILES = sorted(SRC.rglob("*.py"))
 BENCHMARKS = sorted((SRC.parent / "benchmarks").rglob("*.py"))
 
-MOST_LINES = 51_614
-MOST_FILES = 219
+MOST_LINES = 52_120
+MOST_FILES = 220
 MOST_NUMBERS_OF_THE_OPTIMIZER = 150
 MOST_NAMES_OF_SEVERAL_CLASSES = 3
 MOST_DECISIONS = 70

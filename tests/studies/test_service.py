@@ -544,7 +544,8 @@ def test_results_have_checksums(client, folder, study):
     change = "UPDATE noregret_trials SET document = replace(document, :old, :new) WHERE state = 'done'"
     with closing(Storage("sqlite:///s.db", folder)) as storage:
         storage.check()
-        for old, new, is_damaged in (("1.5", "1.25", True), ("1.25", "1.5", False)):
+        one, other = '{"value": 1.5}', '{"value": 1.25}'  # no part of a number of another study
+        for old, new, is_damaged in ((one, other, True), (other, one, False)):
             with storage.transaction() as connection:
                 connection.rows(change, old=old, new=new)
             with pytest.raises(StudyError, match="checksum of trial 0") if is_damaged else nullcontext():

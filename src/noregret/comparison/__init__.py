@@ -2,12 +2,24 @@
 
 ===============  ================================================================================================
 `sequences`      confidence sequences: of a median by counting signs, of a mean by betting or by Catoni's function
+`eprocess`       `EProcess`: evidence of runs of options: intervals, and e-values of claims
 `comparison`     `Comparison`: which option to run next, and what the runs have shown; a test for carry-over from one
                  run to the next; `versus` for Python functions
 ===============  ================================================================================================
 """
 
 from noregret.comparison.comparison import Comparison, Verdict, versus
-from noregret.comparison.sequences import bounded_sequence, catoni_sequence, median_sequence
+from noregret.comparison.eprocess import Change, EProcess
+from noregret.comparison.sequences import bounded_sequence, catoni_sequence, median_sequence, quantile_sequence
 
-__all__ = ["Comparison", "Verdict", "bounded_sequence", "catoni_sequence", "median_sequence", "versus"]
+__all__ = [
+    "Change",
+    "Comparison",
+    "EProcess",
+    "Verdict",
+    "bounded_sequence",
+    "catoni_sequence",
+    "median_sequence",
+    "quantile_sequence",
+    "versus",
+]

@@ -8,21 +8,31 @@ machine that becomes slower, or stalls, affects all options alike. `noregret.com
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import permutations
-from numbers import Real
 from time import monotonic
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from noregret.comparison.sequences import bounded_sequence, catoni_sequence, log_stake, median_sequence
+from noregret.comparison.eprocess import (
+    FAILED,
+    FAILURE_SHARE,
+    MISSING,
+    Change,
+    Claim,
+    EProcess,
+    expm1,
+    place,
+    positive,
+    whole,
+)
+from noregret.comparison.sequences import log_stake
 from noregret.formatting import as_precise_as
 from noregret.gp import functions as sp
 from noregret.gp.posterior import Floats, Ints
 from noregret.gp.seeds import seed_sequence
-from noregret.optimizer import Goal, checked_confidence, checked_goal, checked_tolerance, checked_value
+from noregret.optimizer import Goal, checked_confidence, checked_tolerance
 
 Verdict = Literal["better", "worse", "equal", "undecided"]
 
@@ -31,26 +41,6 @@ EVALUATIONS = 400
 
 FAILURES_OF_BROKEN = 5
 """An option is `Comparison.broken` if it has failed this often and never succeeded."""
-
-MISSING = math.nan
-"""Value of a run that was not asked for."""
-
-FAILED = math.inf
-"""Value of a run that failed, until a `Quantity` says what it counts as."""
-
-FAILURE_SHARE = 0.05
-"""Level of "fails more often", as a share of 1 - confidence (decision 226)."""
-
-POSITIVE = 1e-9
-"""End of an interval that is known to be above 0 but may be closer to it than one tick of the clock."""
-
-
-class Change(NamedTuple):
-    """Change of one option against another: estimate, and the interval that holds at every stopping time."""
-
-    estimate: float
-    lower: float
-    upper: float
 
 
 class PairSummary(NamedTuple):
@@ -61,22 +51,6 @@ class PairSummary(NamedTuple):
     """True if most pairs are tied, so that a median says little about the options."""
     failed_alone: tuple[int, int]
     """Number of blocks in which the one has failed and the other has not, and the reverse; 0 with bounds."""
-
-
-class Quantity(NamedTuple):
-    """The number that a comparison estimates from the differences within pairs of runs."""
-
-    name: Literal["median change", "difference of means", "mean change"]
-    sequence: Callable[..., tuple[float, float, float]]
-    """Estimate and interval of values at a ``confidence``, valid at all numbers of pairs together."""
-    failed: float
-    """Value of a failed run: beyond all others, the worse bound, or MISSING."""
-    is_relative: bool
-    """True if differences are those of logarithms."""
-    risk: float = 1.0
-    """Share of 1 - confidence that the interval uses."""
-    is_share: bool = False
-    """True if a mean is the share of runs that have 1, as all values are 0 or 1."""
 
 
 class Comparison:
@@ -105,6 +79,12 @@ class Comparison:
         The smallest and the largest possible value of scores, rates, and results that pass or fail. The interval is
         then about the difference of means, see `bounded_sequence`, and a failed run counts as the worse bound. A first
         value of True or False sets the bounds 0 and 1. Without bounds, values that are all 0 or 1 are recognised.
+    quantile : float, optional
+        Compare this quantile of the runs of each option, such as 0.99: the tail of latencies.
+    bar : float, optional
+        A number in the place of A: only B is run.
+    repeats : int
+        Blocks of an item that make one observation, see `tell` and `EProcess`.
     rng : None, int, SeedSequence or Generator
         Draws the order of the runs.
 
@@ -128,25 +108,29 @@ class Comparison:
         goal: Goal = "minimize",
         spread: float | None = None,
         bounds: tuple[float, float] | None = None,
+        quantile: float | None = None,
+        bar: float | None = None,
+        repeats: int = 1,
         rng: Any = None,
     ) -> None:
-        if bounds is not None and spread is not None:
-            raise ValueError(f"a comparison has bounds or a spread, not both, got {bounds} and {spread}: drop one")
-        self.options, self.within = _whole("options", options), within
-        self.goal, self.confidence = checked_goal(goal), checked_confidence(confidence)
-        self.spread = None if spread is None else _positive("spread", spread)
-        self.bounds = None if bounds is None else _bounds(bounds)
-        """The smallest and the largest possible value, None if they are not known."""
+        self.evidence = EProcess(
+            options, goal=goal, bounds=bounds, spread=spread, quantile=quantile, bar=bar, repeats=repeats
+        )
+        """Evidence of the complete blocks."""
+        self.options, self.goal, self.spread = self.evidence.options, self.evidence.goal, self.evidence.spread
+        self.within, self.confidence = within, checked_confidence(confidence)
         self._tolerance = None if within is None else checked_tolerance(within)
         self._rng = np.random.default_rng(seed_sequence(rng))
-        self._values: Floats = np.empty((0, self.options))  # a row per complete block
         self._first: list[int] = []  # the option that was run first in each block
         self._block = [MISSING] * self.options
-        self._quantity = self._estimated()
+        self._item: Hashable = None
+        self._preset = 0  # values of the block that were known before
         self._waiting: list[int] = []
         self._old: list[float] = []
         self._remaining = list(range(self.options))
-        self._evidence: dict[tuple[int, int], PairSummary] = {}
+        self._pairs: dict[tuple[int, int], PairSummary] = {}
+        self._told: list[list[Any]] = []
+        self._paired: list[float | None] = []  # old values of A, in the order of their blocks
         self.failures = [0] * self.options
         """Failed runs of each option."""
         self.runs = [0] * self.options
@@ -156,36 +140,51 @@ class Comparison:
         """Return the option to run next; the same one until its value is known."""
         if not self._waiting:
             self._waiting = [int(option) for option in self._rng.permutation(self._in_play())]
-            self._block = [MISSING] * self.options
-            if self._old and 0 in self._waiting:
+            self._block, self._item, self._preset = [MISSING] * self.options, None, 0
+            if 0 in self._waiting and (self._old or self.evidence.bar is not None):
                 self._waiting.remove(0)
-                self._block[0] = self._old.pop()
+                self._block[0] = self._old.pop() if self.evidence.bar is None else self.evidence.bar
+                self._preset = 1
         return self._waiting[0]
 
-    def tell(self, option: int, value: float | None) -> None:
+    def tell(self, option: int, value: float | None, item: Hashable = None) -> None:
         """Add the value of a run, or None if it failed.
 
         The runs of a block may be reported in any order. A failed run loses its pair, or counts as the worse of the
         ``bounds``; two failed runs are a tie. `failures` counts the failures of each option.
+
+        Parameters
+        ----------
+        option : int
+        value : float, bool or None
+        item : hashable, optional
+            What the runs of a block share, such as a test of a suite, a prompt or a seed: all options are run on it.
+            An item counts once, see ``repeats``.
         """
         self.ask()
-        option = _place(self.options, option)
+        option = place(self.options, option)
         if option not in self._waiting:
             now = sorted(self._waiting)
             raise ValueError(f"option must be one of those to run now, {now}, got {option}: ask() returns the next one")
-        number = FAILED if value is None else self._checked(option, value)
-        has_values = np.isfinite(self._values).any() or np.isfinite(self._block).any()
-        if isinstance(value, bool | np.bool_) and self.spread is self.bounds is None and not has_values:
-            self.bounds = 0.0, 1.0
-        if len(self._first) == len(self._values):
+        has_begun = sum(not math.isnan(each) for each in self._block) > self._preset
+        if has_begun and item != self._item:
+            raise ValueError(f"item must be that of the other runs of this block, {self._item!r}, got {item!r}")
+        self.evidence.check_item(item)
+        number = self.evidence.checked(option, value)
+        if not has_begun:
             self._first.append(option)
+            if self._preset and self.evidence.bar is None:
+                self._paired.append(None if self._block[0] == FAILED else self._block[0])
+        self._item = item
         self._waiting.remove(option)
         self._block[option] = number
+        is_bit = isinstance(value, bool | np.bool_)
+        self._told.append([option, None if value is None else bool(value) if is_bit else number, item])
         self.runs[option] += 1
         self.failures[option] += value is None
         if not self._waiting:
-            self._values = np.vstack([self._values, self._block])
-            self._quantity, self._evidence = self._estimated(), {}
+            self.evidence.add(self._block, self._item)
+            self._pairs = {}
             self._drop_beaten()
 
     def tell_old(self, values: Iterable[float | None]) -> None:
@@ -201,8 +200,53 @@ class Comparison:
                 f"old values must be added between blocks, but runs of options {sorted(self._waiting)} are awaited: "
                 "add them before the first ask(), or tell the values of these runs first"
             )
-        numbers = [FAILED if value is None else self._checked(0, value) for value in values]
+        if self.evidence.bar is not None:
+            raise ValueError("old values of A are in the place of runs of A, and so is the bar: drop one")
+        numbers = [self.evidence.checked(0, value) for value in values]
         self._old += [numbers[place] for place in self._rng.permutation(len(numbers))]
+
+    def evalue(self, claim: Claim = "better", option: int = 1, against: int = 0) -> float:
+        """Evidence for a claim about an option, see `EProcess.evalue`; the margin is that of `within`.
+
+        It counts for one pair of options; where several are looked at, divide it by their number.
+        """
+        option, against = place(self.options, option), place(self.options, against)
+        return self.evidence.evalue(claim, self.margin(min(option, against)), option, against)
+
+    def document(self) -> dict[str, Any]:
+        """All that the verdict follows from, for JSON: the arguments, and the runs in the order in which they came."""
+        evidence = self.evidence
+        return {
+            "options": self.options,
+            "within": self.within,
+            "confidence": self.confidence,
+            "goal": self.goal,
+            "spread": self.spread,
+            "bounds": None if evidence.bounds is None else list(evidence.bounds),
+            "quantile": evidence.quantile,
+            "bar": evidence.bar,
+            "repeats": evidence.repeats,
+            "runs": [list(run) for run in self._told],
+            "old": list(self._paired),
+        }
+
+    @classmethod
+    def replay(cls, document: Mapping[str, Any]) -> Comparison:
+        """The comparison of a `document`: the same runs, told again.
+
+        >>> comparison = Comparison(rng=0)
+        >>> for value in (10.2, 9.1, 9.0, 10.1):
+        ...     comparison.tell(comparison.ask(), value)
+        >>> Comparison.replay(comparison.document()).estimate == comparison.estimate
+        True
+        """
+        given = dict(document)
+        runs, old = given.pop("runs"), given.pop("old")
+        comparison = cls(**given, rng=0)
+        comparison._old = [comparison.evidence.checked(0, value) for value in reversed(old)]
+        for option, value, item in runs:
+            comparison.tell(option, value, tuple(item) if isinstance(item, list) else item)
+        return comparison
 
     @property
     def awaited(self) -> tuple[int, ...]:
@@ -216,46 +260,23 @@ class Comparison:
 
     @property
     def pairs(self) -> int:
-        """Number of blocks with runs of at least two options, failed ones included; for two options, of pairs."""
-        return int(((~np.isnan(self._values)).sum(axis=1) > 1).sum())
+        """Number of blocks with runs of at least two options, failed ones included; of items, if there are any."""
+        return self.evidence.pairs
 
     @property
     def quantity(self) -> str:
-        """The quantity that `estimate` and its interval are about.
-
-        "median change"; "difference of means" for values with bounds and for those that are all 0 or 1; "mean change"
-        with a ``spread``.
-        """
-        return self._quantity.name
+        """The quantity that `estimate` and its interval are about, see `EProcess.quantity`."""
+        return self.evidence.quantity
 
     @property
     def is_relative(self) -> bool:
         """True if changes are relative, B / A - 1: all values are above 0. Otherwise they are differences, B - A."""
-        return self._quantity.is_relative
+        return self.evidence.is_relative
 
-    def _estimated(self) -> Quantity:
-        """The quantity that suits the values so far.
-
-        If all values are 0 or 1 up to the first block without a failure, medians and means share the risk, so that
-        later values choose between statements that hold together.
-        """
-        is_relative = not bool((self._values <= 0).any())
-        if self.spread is not None:
-            mean = partial(catoni_sequence, spread=self.spread)
-            return Quantity("mean change", mean, MISSING, is_relative, 1 - FAILURE_SHARE)
-        known = np.isfinite(self._values)
-        are_bits = ((self._values == 0) | (self._values == 1) | ~known).all(axis=1)
-        complete = np.flatnonzero((self._values != FAILED).all(axis=1))
-        is_share = bool(complete.size) and bool(are_bits.all())
-        is_guessed = self.bounds is None and bool(are_bits[: complete[0] + 1 if complete.size else None].all())
-        low, high = self.bounds or (0.0, 1.0)
-        if self.bounds or is_share:
-            means = partial(bounded_sequence, low=low - high, high=high - low)
-            worst = high if self.goal == "minimize" else low
-            is_share &= (low, high) == (0, 1)
-            return Quantity("difference of means", means, worst, False, 0.5 if is_guessed else 1.0, is_share)
-        worst = math.inf if self.goal == "minimize" else -math.inf
-        return Quantity("median change", median_sequence, worst, is_relative, 0.5 if is_guessed else 1.0)
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The smallest and the largest possible value, None if they are not known."""
+        return self.evidence.bounds
 
     @property
     def remaining(self) -> tuple[int, ...]:
@@ -313,7 +334,7 @@ class Comparison:
     def _excess(self, option: int, than: int) -> tuple[float, float]:
         """Interval of the change of an option against another, above 0 where it is worse."""
         first, second = sorted((option, than))
-        _, lower, upper = self._pair(_place(self.options, second), _place(self.options, first)).change
+        _, lower, upper = self._pair(place(self.options, second), place(self.options, first)).change
         return (lower, upper) if (option == second) == (self.goal == "minimize") else (-upper, -lower)
 
     def _is_within(self, option: int, than: int) -> bool:
@@ -368,10 +389,10 @@ class Comparison:
                 "Most pairs are tied, so the median says little: give the bounds of the values (--bounds) to compare "
                 "their means, or measure with a finer clock"
             )
-        elif self.within is not None and any(self._tick(*pair) > self.margin() for pair in pairs):
+        elif self.within is not None and any(self.evidence.tick(*pair) > self.margin() for pair in pairs):
             sentences.append(f"The clock is too coarse for a margin of {self.within}: measure longer runs")
         if (effect := self._carry_over()) is not None:
-            size = f"{100 * abs(_expm1(effect)):.2g}%" if self.is_relative else f"{abs(effect):.2g}"
+            size = f"{100 * abs(expm1(effect)):.2g}%" if self.is_relative else f"{abs(effect):.2g}"
             sentences.append(
                 f"A run after B is {size} {'lower' if effect < 0 else 'higher'} than a run after A, so the change is "
                 "biased: undo before each run what the last one left behind (--prepare)"
@@ -380,60 +401,25 @@ class Comparison:
 
     def change(self, option: int, against: int = 0) -> Change:
         """Change of an option against another, with the interval that holds at every stopping time."""
-        return self._pair(_place(self.options, option), _place(self.options, against)).change
+        return self._pair(place(self.options, option), place(self.options, against)).change
 
     def _pair(self, option: int, against: int) -> PairSummary:
-        if (option, against) not in self._evidence:
-            self._evidence[option, against] = self._compared(option, against)
-        return self._evidence[option, against]
+        if (option, against) not in self._pairs:
+            self._pairs[option, against] = self._compared(option, against)
+        return self._pairs[option, against]
 
     def _compared(self, option: int, against: int) -> PairSummary:
-        if option == against:
-            return PairSummary(Change(0.0, 0.0, 0.0), False, (0, 0))
-        quantity, differences = self._quantity, self._differences(option, against)
-        confidence = 1 - quantity.risk * (1 - self.confidence) / math.comb(self.options, 2)
-        estimate, lower, upper = quantity.sequence(differences, confidence=confidence)
-        if tick := self._tick(option, against):
-            lower = lower - tick if lower <= 0 else max(lower - tick, min(lower, POSITIVE))
-            upper = upper + tick if upper >= 0 else min(upper + tick, max(upper, -POSITIVE))
-        change = Change(estimate, lower, upper)
-        is_median, ties = quantity.name == "median change", int((differences == 0).sum())
-        one, other = self._values[:, option], self._values[:, against]
-        alone = int(((one == FAILED) & np.isfinite(other)).sum()), int(((other == FAILED) & np.isfinite(one)).sum())
-        return PairSummary(
-            Change(*map(_expm1, change)) if quantity.is_relative else change,
-            is_median and 2 * ties > len(differences),
-            (0, 0) if quantity.name == "difference of means" else alone,
-        )
-
-    def _differences(self, option: int, against: int) -> Floats:
-        """Differences within the pairs of two options, of logarithms where changes are relative."""
-        pairs = self._values[:, [option, against]]
-        pairs = pairs[~np.isnan(pairs).any(axis=1)]
-        have_failed = pairs == FAILED
-        scaled = np.where(have_failed, self._quantity.failed, np.log(pairs) if self.is_relative else pairs)
-        known = ~np.isnan(scaled).any(axis=1)
-        scaled[have_failed.all(axis=1)] = 0.0
-        return np.asarray((scaled[:, 0] - scaled[:, 1])[known])
-
-    def _tick(self, option: int, against: int) -> float:
-        """Error of a median change by the ticks of the clock: 0 unless two runs of a pair have the same value.
-
-        A tick is the smallest gap between two values; inf if there is none. Each value is off by at most half a tick,
-        the difference of two by one. Its sign is right: the larger of two readings is that of the larger value.
-        """
-        pairs = self._values[:, [option, against]]
-        pairs = pairs[np.isfinite(pairs).all(axis=1)]
-        if self.quantity != "median change" or not (pairs[:, 0] == pairs[:, 1]).any():
-            return 0.0
-        gaps = np.diff(np.unique(pairs))
-        gap = float(min(gaps[gaps > 1e-9 * np.abs(pairs).max()], default=math.inf))
-        return math.log1p(gap / float(np.median(pairs, axis=0).min())) if self.is_relative else gap
+        evidence, level = self.evidence, 1 - (1 - self.confidence) / math.comb(self.options, 2)
+        differences = evidence.differences(option, against)
+        is_tied = evidence.quantity == "median change" and 2 * int((differences == 0).sum()) > len(differences)
+        alone = evidence.failed_alone(option, against)
+        return PairSummary(evidence.interval(level, option, against), is_tied and option != against, alone)
 
     def _carry_over(self) -> float | None:
         if self.options > 2 or 0 in self.runs:
             return None
-        values, first = self._values, np.array(self._first[: len(self._values)], dtype=np.intp)
+        values = self.evidence.values
+        first = np.array(self._first[: len(values)], dtype=np.intp)
         return carry_over(np.log(values) if self.is_relative else values, first)
 
     def __repr__(self) -> str:
@@ -467,7 +453,8 @@ class Comparison:
             return self._tolerance(high - low)
         if self.is_relative:
             return self._tolerance(1.0)
-        known = self._values[:, option][np.isfinite(self._values[:, option])]
+        known = self.evidence.values[:, option]
+        known = known[np.isfinite(known)]
         return self._tolerance(float(np.median(known)) if known.size else 1.0)
 
     def _in_play(self) -> list[int]:
@@ -485,14 +472,6 @@ class Comparison:
             beaten = {option for option, best in permutations(range(self.options), 2) if self.is_worse(option, best)}
             unbeaten = [option for option in self._remaining if option not in beaten]
             self._remaining = [option for option in unbeaten if option not in self.broken] or unbeaten
-
-    def _checked(self, option: int, given: Any) -> float:
-        """A value as a float; ValueError unless it is a finite number within the bounds."""
-        number = float(given) if isinstance(given, bool | np.bool_) else _finite(option, given)
-        if self.bounds and not self.bounds[0] <= number <= self.bounds[1]:
-            low, high = self.bounds
-            raise ValueError(f"value of option {option} must be within the bounds, {low:g} to {high:g}, got {number:g}")
-        return number
 
 
 FALSE_WARNINGS = 0.01
@@ -530,7 +509,7 @@ def carry_over(values: Floats, first: Ints) -> float | None:
 
 
 def versus(
-    measure_a: Callable[[], float | None] | Iterable[float | None],
+    measure_a: Callable[[], float | None] | Iterable[float | None] | float,
     measure_b: Callable[[], float | None],
     *,
     within: float | str | None = None,
@@ -540,6 +519,7 @@ def versus(
     goal: Goal = "minimize",
     spread: float | None = None,
     bounds: tuple[float, float] | None = None,
+    quantile: float | None = None,
     rng: Any = None,
 ) -> Comparison:
     """Compare two functions that return a noisy number, and stop as soon as the answer is known.
@@ -549,6 +529,7 @@ def versus(
     measure_a, measure_b : callable without arguments -> float
         Each call is one run. None is a run that failed; exceptions are not caught. Instead of the first function, the
         values of A that were measured before, see `Comparison.tell_old`: B is run at most as often as there are values.
+        A number is a bar: only B is run.
     within : float or str, optional
         Margin of equality, see `Comparison`. Without it the verdict is never "equal".
     confidence : float
@@ -562,6 +543,8 @@ def versus(
     bounds : pair of floats, optional
         The smallest and the largest possible value: compare means of scores or rates, see `Comparison`. For functions
         that return True or False they are 0 and 1.
+    quantile : float, optional
+        Compare this quantile of the runs of each function, such as 0.99.
     rng : None, int, SeedSequence or Generator
 
     Returns
@@ -575,64 +558,34 @@ def versus(
     >>> versus(lambda: noise.normal(10, 1), lambda: noise.normal(13, 1), goal="maximize", rng=0)
     B is better than A by 39% (23% to 67%), 7 pairs
     """
-    comparison = Comparison(within=within, confidence=confidence, goal=goal, spread=spread, bounds=bounds, rng=rng)
+    bar = None if callable(measure_a) or isinstance(measure_a, Iterable) else measure_a
+    comparison = Comparison(
+        within=within,
+        confidence=confidence,
+        goal=goal,
+        spread=spread,
+        bounds=bounds,
+        quantile=quantile,
+        bar=bar,
+        rng=rng,
+    )
     if evaluations is None and seconds is None:
         evaluations = EVALUATIONS
-    most = math.inf if evaluations is None else _whole("evaluations", evaluations)
-    end = monotonic() + (math.inf if seconds is None else _positive("seconds", seconds))
+    most = math.inf if evaluations is None else whole("evaluations", evaluations)
+    end = monotonic() + (math.inf if seconds is None else positive("seconds", seconds))
     measures = {1: measure_b}
     if callable(measure_a):
         measures[0] = measure_a
-    else:
+    elif isinstance(measure_a, Iterable):
         comparison.tell_old(measure_a)
-    while not comparison.decided and not comparison.broken and (0 in measures or comparison.old_left):
+    has_a = 0 in measures or bar is not None
+    while not comparison.decided and not comparison.broken and (has_a or comparison.old_left):
         if sum(comparison.runs) + len(measures) > most or monotonic() >= end:
             break
         for _ in measures:
             option = comparison.ask()
             comparison.tell(option, measures[option]())
     return comparison
-
-
-def _bounds(given: Any) -> tuple[float, float]:
-    try:
-        low, high = map(checked_value, given)
-    except (TypeError, ValueError):
-        low = high = 0.0
-    if not low < high:
-        raise ValueError(f"bounds must be two finite numbers, the smaller one first, like (0, 1), got {given!r}")
-    return low, high
-
-
-def _whole(name: str, given: Any) -> int:
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 2:
-        raise ValueError(f"{name} must be a whole number of at least 2, got {given!r}")
-    return int(given)
-
-
-def _positive(name: str, given: Any) -> float:
-    if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) < math.inf:
-        raise ValueError(f"{name} must be a finite number above 0, got {given!r}")
-    return float(given)
-
-
-def _place(options: int, given: Any) -> int:
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or not 0 <= given < options:
-        raise ValueError(f"option must be a whole number from 0 to {options - 1}, got {given!r}")
-    return int(given)
-
-
-def _finite(option: int, given: Any) -> float:
-    try:
-        return checked_value(given)
-    except ValueError:
-        wanted = f"value of option {option} must be a finite number"
-        raise ValueError(f"{wanted}, got {given!r}: pass None if the run failed") from None
-
-
-def _expm1(value: float) -> float:
-    """A difference of logarithms as a relative change; infinite ones, of failed runs, stay as they are."""
-    return value if value == -math.inf else math.expm1(value) if value < 700 else math.inf
 
 
 def letter(option: int) -> str:
@@ -669,7 +622,7 @@ def means(comparison: Comparison, change: Change) -> str:
     >>> means(Comparison(bounds=(0, 10)), Change(0.5, -0.25, 1.25))
     'mean 0.50 higher (0.25 lower to 1.25 higher)'
     """
-    if comparison._quantity.is_share:
+    if comparison.evidence.is_share:
         points = Change(*(100 * each for each in change))
         noun = " runs pass" if comparison.goal == "maximize" else " runs fail"
         return directed(points, "points fewer", "points more", noun=noun, digits=2)

@@ -13,6 +13,10 @@ Median
     A value equal to m counts against both bets, so ties make the interval wider, never wrong. It is about the values
     as they were read: a clock with few ticks is a matter of `Comparison`.
 
+Quantile
+    The same with P(D_i > m) <= 1 - q for the q-quantile: a stake is multiplied by p / (1 - q) and (1 - p) / q, for any
+    p >= 1 - q, and P(Beta > 1/2) becomes P(Beta > 1 - q), divided by that of the weight. q = 1/2 is the median.
+
 Mean of bounded values
     0 <= X_i <= 1, and X_i has the mean m given the past. The stake that is multiplied by 1 + (g / m)(X_i - m) =
     1 - g + g X_i / m is never negative and does not grow on average, for any g in [0, 1). So does the average of such
@@ -46,7 +50,7 @@ import numpy as np
 
 from noregret.gp import functions as sp
 from noregret.gp.influence import influence
-from noregret.gp.posterior import Floats
+from noregret.gp.posterior import Floats, Ints
 
 WEIGHT = 0.5
 """The a of the Beta(a, a) weight: 1/2 is that of Krichevsky and Trofimov (1981)."""
@@ -55,22 +59,25 @@ BETS = np.sin((np.arange(64) + 0.5) * np.pi / 128)
 """The g of `bounded_sequence`, each with the same weight. More of them change the ends by less than 1% of the width."""
 
 
-def log_stake(wins: int, losses: int) -> float:
+def log_stake(wins: int, losses: int, fair: float = 0.5) -> float:
     """Logarithm of E(w, l), the stake of a bet on wins after ``wins`` wins and ``losses`` losses; it begins with 0.
 
-    >>> round(math.exp(log_stake(6, 0)), 2)
-    28.78
+    It is the evidence against a probability of at most ``fair`` for a win.
+
+    >>> round(math.exp(log_stake(6, 0)), 2), round(math.exp(log_stake(2, 0, fair=0.01)), 2)
+    (28.78, 4005.41)
     """
     w, l = wins + WEIGHT, losses + WEIGHT  # noqa: E741
-    side = float(sp.betainc(l, w, 0.5))  # P(Beta(w, l) > 1/2)
+    side = float(sp.betainc(l, w, 1 - fair) / sp.betainc(WEIGHT, WEIGHT, 1 - fair))  # P(Beta > fair), now / before
     if side <= 0:
         return -math.inf
-    return float((wins + losses + 1) * math.log(2) + sp.betaln(w, l) - sp.betaln(WEIGHT, WEIGHT) + math.log(side))
+    fair_bet = -wins * math.log(fair) - losses * math.log1p(-fair)
+    return float(fair_bet + sp.betaln(w, l) - sp.betaln(WEIGHT, WEIGHT) + math.log(side))
 
 
 @cache
-def losses_allowed(count: int, confidence: float) -> int:
-    """Largest number of losses of ``count`` bets that still refutes, -1 if there is none.
+def losses_allowed(count: int, confidence: float, fair: float = 0.5) -> int:
+    """Largest number of losses of ``count`` bets that still refutes ``fair``, -1 if there is none.
 
     >>> [losses_allowed(count, 0.95) for count in (6, 7, 10, 100)]
     [-1, 0, 0, 33]
@@ -79,7 +86,7 @@ def losses_allowed(count: int, confidence: float) -> int:
     low, high = -1, count
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if log_stake(count - middle, middle) >= target else (low, middle)
+        low, high = (middle, high) if log_stake(count - middle, middle, fair) >= target else (low, middle)
     return low
 
 
@@ -92,13 +99,36 @@ def median_sequence(values: Floats, confidence: float = 0.95) -> tuple[float, fl
     >>> median_sequence(np.arange(100.0))
     (49.5, 33.0, 66.0)
     """
+    estimate, lower, upper = quantile_sequence(values, 0.5, confidence)
+    return estimate, lower, upper
+
+
+def quantile_sequence(values: Floats, quantile: float, confidence: float = 0.95) -> tuple[float, float, float]:
+    """Estimate and confidence interval of a quantile of ``values``, valid at all sample sizes together.
+
+    If each value has the same ``quantile`` given those before it, that is in the interval at every sample size, with
+    probability ``confidence``. No moment is needed, and the values need not be continuous.
+
+    >>> latencies = np.random.default_rng(0).exponential(size=2000)  # the 0.99-quantile is 4.61
+    >>> [round(end, 2) for end in quantile_sequence(latencies, 0.99)]
+    [4.85, 4.05, 6.06]
+    """
+    if not 0 < quantile < 1:
+        raise ValueError(f"quantile must be between 0 and 1, both excluded, got {quantile!r}")
     ordered = np.sort(np.asarray(values, dtype=float))
-    if not len(ordered):
+    count = len(ordered)
+    if not count:
         return math.nan, -math.inf, math.inf
-    k = losses_allowed(len(ordered), confidence)
-    ends = (-math.inf, math.inf) if k < 0 else (float(ordered[k]), float(ordered[-1 - k]))
-    middle = float(ordered[(len(ordered) - 1) // 2]), float(ordered[len(ordered) // 2])
-    return (sum(middle) / 2 if middle[0] > -math.inf or middle[1] < math.inf else math.nan), *ends
+    below, above = losses_allowed(count, confidence, 1 - quantile), losses_allowed(count, confidence, quantile)
+    lower = -math.inf if below < 0 else float(ordered[below])
+    upper = math.inf if above < 0 else float(ordered[-1 - above])
+    place = quantile * (count - 1)
+    middle = float(ordered[math.floor(place)]), float(ordered[math.ceil(place)])
+    if middle[0] == middle[1]:
+        return middle[0], lower, upper
+    share = place - math.floor(place)
+    is_known = middle[0] > -math.inf or middle[1] < math.inf
+    return (1 - share) * middle[0] + share * middle[1] if is_known else math.nan, lower, upper
 
 
 def bounded_sequence(
@@ -128,13 +158,30 @@ def bounded_sequence(
     return float(values.mean()), low + size * lower, low + size * upper
 
 
+def log_mean_stake(values: Floats, mean: float, low: float = 0.0, high: float = 1.0) -> float:
+    """Logarithm of the stake of `bounded_sequence` against all means up to ``mean``.
+
+    >>> round(log_mean_stake(np.array([1.0] * 6), 0.5), 2)
+    3.36
+    """
+    shares, mean = (np.asarray(values, dtype=float) - low) / (high - low), (mean - low) / (high - low)
+    if mean <= 0:
+        return math.inf if mean < 0 or bool(shares.any()) else 0.0
+    numbers, counts = np.unique(shares, return_counts=True)
+    return _mean_stake(numbers, counts, mean) if mean < 1 else -math.inf
+
+
+def _mean_stake(numbers: Floats, counts: Ints, mean: float) -> float:
+    stakes = counts @ np.log1p(BETS * (numbers[:, None] / mean - 1))
+    return float(np.logaddexp.reduce(stakes) - math.log(len(BETS)))
+
+
 def _least_mean(shares: Floats, target: float) -> float:
     """Largest mean that is too small for values in [0, 1]: the logarithm of its stake reaches the target."""
     numbers, counts = np.unique(shares, return_counts=True)
 
     def excess(mean: float) -> float:
-        stakes = counts @ np.log1p(BETS * (numbers[:, None] / mean - 1))
-        return float(np.logaddexp.reduce(stakes) - math.log(len(BETS)) - target)
+        return _mean_stake(numbers, counts, mean) - target
 
     nearest, mean = 1e-9, float(shares.mean())
     return float(sp.brentq(excess, nearest, mean)) if mean > nearest and excess(nearest) > 0 else 0.0
@@ -173,10 +220,7 @@ def catoni_sequence(
         raise ValueError(f"moment must be above 1 and at most 2, got {moment!r}")
     if not len(values):
         return math.nan, -math.inf, math.inf
-    risk, counts = math.log(2 / (1 - confidence)), np.arange(1, len(values) + 1)
-    # for a known sample size n, (r s)^p = p risk / ((p - 1) n) is best; the logarithm makes it good at all sizes
-    rates = np.minimum((p * risk / ((p - 1) * counts * np.log1p(counts))) ** (1 / p), 1.0) / spread
-    most = float(np.sum((rates * spread) ** p) / p + risk)
+    rates, most = _rates(len(values), spread, confidence, p)
 
     def total(mean: float) -> float:
         return float(influence(rates * (values - mean), p - 1).sum())
@@ -187,4 +231,24 @@ def catoni_sequence(
             reach *= 2
         return float(sp.brentq(lambda mean: total(mean) - level, middle - reach, middle + reach))
 
-    return root(0.0), root(most), root(-most)
+    risk = math.log(2 / (1 - confidence))
+    return root(0.0), root(most + risk), root(-most - risk)
+
+
+def log_catoni_stake(values: Floats, mean: float, spread: float, confidence: float = 0.95) -> float:
+    """Logarithm of the stake of `catoni_sequence` at this confidence against all means up to ``mean``.
+
+    >>> round(log_catoni_stake(np.ones(100), 0.5, spread=1.0), 2)
+    7.68
+    """
+    values = np.asarray(values, dtype=float)
+    rates, most = _rates(len(values), spread, confidence, 2.0)
+    return float(influence(rates * (values - mean), 1.0).sum()) - most
+
+
+def _rates(count: int, spread: float, confidence: float, p: float) -> tuple[Floats, float]:
+    """Rate of each value, and what they cost together: the sum of (r s)^p / p."""
+    risk, counts = math.log(2 / (1 - confidence)), np.arange(1, count + 1)
+    # for a known sample size n, (r s)^p = p risk / ((p - 1) n) is best; the logarithm makes it good at all sizes
+    rates = np.minimum((p * risk / ((p - 1) * counts * np.log1p(counts))) ** (1 / p), 1.0) / spread
+    return rates, float(np.sum((rates * spread) ** p) / p)

@@ -26,8 +26,8 @@ from threading import Event, Timer
 from time import monotonic
 from typing import Any, Literal, TypeVar
 
-from noregret.comparison import Comparison
-from noregret.comparison.comparison import Change, directed, headline, letter, means
+from noregret.comparison import Change, Comparison
+from noregret.comparison.comparison import directed, headline, letter, means
 from noregret.comparison.sequences import losses_allowed
 from noregret.diagnosis import read_rewards
 from noregret.extra import MissingExtra, extra
