@@ -28,7 +28,7 @@ class NoRegretSolverConfig(SolverConfig):  # type: ignore[misc]
     """Factors of `NoRegretSolver`."""
 
     crn_across_solns: Annotated[
-        bool, Field(default=True, description="use CRN across solutions? The model knows which replications share them.")
+        bool, Field(default=False, description="use CRN across solutions? The model assumes independent noise.")
     ]
     sample_size: Annotated[
         int, Field(default=0, ge=0, description=f"replications per question; 0 for the budget / {QUESTIONS}")
@@ -42,10 +42,9 @@ class NoRegretSolverConfig(SolverConfig):  # type: ignore[misc]
 class NoRegretSolver(Solver):  # type: ignore[misc]
     """Solver for problems with one objective and box constraints; variables are real, or all whole numbers.
 
-    A question of the `Optimizer` is ``sample_size`` replications of one solution. Promising solutions are asked for
-    again, and get further replications then. A solution that is repeated continues its random numbers. With common
-    random numbers the first question about each solution has the same ones, and so on: the `Optimizer` gets the average
-    of each question, and as its block the number of the question. Without them it gets the result of each replication.
+    A question of the `Optimizer` is ``sample_size`` replications of one solution. It gets the result of each of them,
+    and estimates the noise and its outliers itself. Promising solutions are asked for again, and get further
+    replications then. A solution that is repeated continues its own random numbers.
 
     A solution is recommended when ``Optimizer.best()`` changes: by a model of all replications, not by the best
     average. The first one is the problem's initial solution.
@@ -82,14 +81,8 @@ class NoRegretSolver(Solver):  # type: ignore[misc]
             solution = solution_of(tuple(trial.params.values()))
             self.budget.request(replications)
             problem.simulate(solution, replications)
-            values, block = solution.objectives[-replications:, 0], None
-            if self.factors["crn_across_solns"]:
-                values, block = [np.mean(values)], {"seed": solution.n_reps // replications}
-            for value in values:
-                if np.isfinite(value):
-                    optimizer.tell(trial.params, float(value), block=block)
-                else:
-                    optimizer.fail(trial.params)
+            for value in solution.objectives[-replications:, 0]:
+                optimizer.tell(trial.params, float(value)) if np.isfinite(value) else optimizer.fail(trial.params)
             if len(optimizer.measurements) > 1:
                 self._recommend(solution_of(tuple(optimizer.best().params.values())))
             trial = optimizer.ask()
