@@ -128,7 +128,7 @@ OUT = Path("reproduction")
 
 GROUPS = {
     "tune a command": ("init", "tune", "report"),
-    "compare two commands": ("versus",),
+    "compare two commands": ("versus", "calibrate"),
     "while a study runs, and after it": ("watch", "confirm", "export", "import", "restore"),
     "for other programs": ("serve", "mcp"),
     "compare algorithms": ("run", "bound", "list", "reproduce"),

@@ -138,7 +138,7 @@ def test_tools_say_what_they_take_and_what_they_change(agent):
     assert tools["report"].input_schema["properties"].keys() == {"study"}
     assert tools["list_studies"].input_schema["properties"] == {}
     assert all(tool.description for tool in tools.values())
-    assert len(json.dumps([tool.input_schema for tool in tools.values()])) < 15_500  # an agent reads all of it
+    assert len(json.dumps([tool.input_schema for tool in tools.values()])) < 16_500  # an agent reads all of it
     assert '"stop"' in agent.client.instructions
 
 
@@ -412,7 +412,7 @@ def test_versus_is_the_comparison_and_stores_nothing(agent, studies):
     few = agent("versus", a=[1.0, None], b=[2.0, 3.0])
     assert (few["verdict"], few["upper"], few["pairs"]) == ("undecided", None, 2)
     assert f"measure another pair, {few['next']} first, and call again with all values" in few["summary"]
-    assert "or give within" in few["summary"]
+    assert "stop, or give within" in few["summary"]
     assert "or give within" not in agent("versus", a=[1.0], b=[2.0], within="1%")["summary"]
     assert "A failed in 5 of 5 runs. Stop: " in agent("versus", a=[None] * 5, b=[2.0] * 5)["summary"]
 
@@ -534,3 +534,23 @@ def test_huge_numbers_have_a_report(agent):
             agent("tell", study=study, params={"x": number / 3}, value=given, cost=1e308)
         assert "report is in" in agent("report", study=study)["summary"]
         assert agent("best", study=study)["summary"]
+
+
+def test_versus_says_how_long_a_decision_takes_and_ends(agent):
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(10, 1, 40).tolist(), rng.normal(9.8, 1, 40).tolist()
+    found = agent("versus", a=a[:10], b=[value - 0.5 for value in a[:10]], within="20%")
+    assert (found["verdict"], found["more_pairs"]) == ("equal", 0)
+    found = agent("versus", a=a, b=b)
+    assert found["verdict"] == "undecided"
+    assert f"about {found['more_pairs']} more pairs" in found["summary"]
+    alike = agent("versus", a=a, b=a[1:] + a[:1])
+    assert alike["more_pairs"] is None or alike["more_pairs"] > 400
+    assert "Stop: after 40 pairs no decision is in sight. Say that no difference is shown." in alike["summary"]
+
+
+def test_versus_counts_an_item_once(agent):
+    once = agent("versus", a=[1.0] * 8, b=[2.0] * 8)
+    twice = agent("versus", a=[1.0] * 8, b=[2.0] * 8, items=["one", "two"] * 4)
+    assert (once["verdict"], twice["verdict"]) == ("worse", "undecided")
+    assert (once["items"], twice["items"], twice["pairs"]) == (None, 2, 2)

@@ -36,6 +36,9 @@ from noregret.optimizer import Goal, checked_confidence, checked_tolerance
 
 Verdict = Literal["better", "worse", "equal", "undecided"]
 
+MOST_PAIRS = 10_000
+"""The most pairs that `Comparison.pairs_to_come` speaks of."""
+
 EVALUATIONS = 400
 """Most runs of `versus` if neither ``seconds`` nor ``evaluations`` is given."""
 
@@ -379,6 +382,32 @@ class Comparison:
     def decided(self) -> bool:
         """True if the verdict is not "undecided"."""
         return self.verdict != "undecided"
+
+    @property
+    def pairs_to_come(self) -> int | None:
+        """Number of further pairs that a decision is likely to take, if they are like those so far; None if none shows.
+
+        The logarithm of the evidence grows by the same amount with each pair, but for half the logarithm of their
+        number; the half that noise alone adds is taken off. The claim that is nearest to its decision counts.
+
+        >>> comparison = Comparison(rng=0)
+        >>> for pair in ((10.2, 9.1), (10.1, 9.0), (10.0, 9.2)):
+        ...     for option, value in enumerate(pair):
+        ...         comparison.tell(option, value)
+        >>> comparison.pairs, comparison.pairs_to_come
+        (3, 4)
+        """
+        pairs = self.evidence.pairs
+        if self.decided or not pairs:
+            return 0 if self.decided else None
+        risk = (1 - self.confidence) / math.comb(self.options, 2)
+        first, *others = self._remaining[:2] or [0]
+        claims: list[Claim] = ["better", "worse", *(["equal"] if self.within is not None else [])]  # type: ignore[list-item]
+        best = max(self.evalue(claim, others[0] if others else 1, first) for claim in claims)
+        each = (math.log(max(best, 1e-300)) + 0.5 * math.log(pairs) + math.log(2) - 0.5) / pairs
+        counts = np.arange(pairs + 1, max(MOST_PAIRS, pairs + 2))
+        enough = counts * each - 0.5 * np.log(counts) - math.log(2) >= math.log(2 / risk)
+        return int(enough.argmax()) + 1 if enough.any() else None
 
     @property
     def warnings(self) -> list[str]:

@@ -84,6 +84,13 @@ Bounds = Annotated[
 ]
 
 
+Items = Annotated[
+    list[str] | None, Field(max_length=10_000, description="Item of each pair, such as the name of a test")
+]
+FEWEST_FOR_NO_END = 30
+"""Pairs from which a comparison without any end in sight is to stop."""
+
+
 class Tools:
     """The tools, on the studies of a storage.
 
@@ -225,6 +232,7 @@ class Tools:
         within: Margin = None,
         confidence: Confidence = LEVEL,
         bounds: Bounds = None,
+        items: Items = None,
     ) -> Answer:
         """Say whether B is really better than A, from measurements in pairs: a[i] next to b[i]. Nothing is stored.
 
@@ -233,7 +241,8 @@ class Tools:
         decided. For runs that pass or fail give true and false, with goal "maximize"; for scores and rates give bounds.
         quantity says what estimate is: the median change from A to B, B / A - 1 if relative is true, else B - A; or, of
         true and false and with bounds, the difference of the means, where within 0.05 is 5 points. A failed run loses
-        its pair, or counts as the worse bound. This server runs no commands: measure with your own tools.
+        its pair, or counts as the worse bound. Where the pairs are about items, such as tests or prompts, give the item
+        of each pair: repeats of an item are no new evidence. This server runs no commands: measure with your own tools.
         """
         if len(a) != len(b):
             said = f"must have as many values as a, to compare them in pairs, got {len(b)} and {len(a)}"
@@ -244,20 +253,26 @@ class Tools:
             )
         except ValueError as error:
             raise BadField(("bounds",), error) from None
+        if items is not None and len(items) != len(a):
+            raise BadField(("items",), ValueError(f"must have an item for each of {len(a)} pairs, got {len(items)}"))
         for place, pair in enumerate(zip(a, b, strict=True)):
             for option, value in enumerate(pair):
                 try:
-                    comparison.tell(option, value)
+                    comparison.tell(option, value, None if items is None else items[place])
                 except ValueError as error:
                     raise BadField(("ab"[option], place), error) from None
         first = "AB"[comparison.ask()]
         said = f" Continue: measure another pair, {first} first, and call again with all values."
+        more = comparison.pairs_to_come
         if comparison.decided:
             said = ""
+        elif comparison.pairs >= FEWEST_FOR_NO_END and (more is None or more > 10 * comparison.pairs):
+            said = f" Stop: after {comparison.pairs} pairs no decision is in sight. Say that no difference is shown."
         elif comparison.broken:
             said = " Stop: what has never succeeded cannot be compared. Fix it first."
-        elif within is None:
-            said += " If they are equal, this does not end: stop when your budget is spent, or give within."
+        else:
+            said += f" A decision is likely to take about {more} more pairs." if more else ""
+            said += " If they are equal, this does not end: stop, or give within." if within is None else ""
         change = {name: finite(getattr(comparison, name)) for name in ("estimate", "lower", "upper")}
         rest = {
             "level": comparison.confidence,
@@ -265,7 +280,8 @@ class Tools:
             "relative": comparison.is_relative,
             "next": first,
         }
-        about = {"quantity": comparison.quantity, "warnings": comparison.warnings}
+        about: Answer = {"quantity": comparison.quantity, "evalue": finite(comparison.evalue()), "more_pairs": more}
+        about |= {"items": comparison.evidence.items or None, "warnings": comparison.warnings}
         return {"summary": f"{comparison}.{said}", "verdict": comparison.verdict, **change, **about, **rest}
 
     def report(self, study: LiveStudy) -> Answer:

@@ -72,7 +72,7 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     )
     confirm.add_argument("--pairs", type=count, default=10, metavar="N", help="pairs of runs (default 10)")
     confirm.add_argument("--json", action="store_true", help="print it as JSON")
-    _add_versus(commands)
+    _add_versus(commands, count)
     export = _command(commands, "export", _export, "write all trials of a study as a table")
     formats = export.add_mutually_exclusive_group()
     for name in ("csv", "json", "parquet"):
@@ -105,7 +105,7 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     schema.set_defaults(command=_schema)
 
 
-def _add_versus(commands: Any) -> None:
+def _add_versus(commands: Any, count: Callable[[str], int]) -> None:
     parser = commands.add_parser(
         "versus",
         help="is B really better than A? run commands in pairs until the answer is known",
@@ -119,17 +119,19 @@ def _add_versus(commands: Any) -> None:
     parser.add_argument(
         "--gate", action="store_true", help="for CI: exit 1 only if B is worse by more than the margin, 0 otherwise"
     )
-    parser.add_argument("--confidence", type=float, default=0.95, metavar="P", help="default 0.95")
+    _add_runs(parser, "5m")
+    parser.add_argument("--items", type=Path, metavar="FILE", help="a line per item, for {item} in the commands")
     parser.add_argument(
-        "--budget", default="5m", metavar="TIME", help="60s, 5m, 1h, or a number of pairs such as 50 (default 5m)"
+        "--repeats",
+        type=count,
+        default=1,
+        metavar="K",
+        help="pairs of runs on each item, which count as one (default 1)",
     )
+    parser.add_argument("--bar", type=float, metavar="NUMBER", help="compare one command with this number")
     parser.add_argument(
-        "--result",
-        default="wall-time",
-        metavar="WHAT",
-        help="wall-time (default), user-time, max-rss, last-number, json=FIELD or regex=PATTERN",
+        "--quantile", type=float, metavar="Q", help="compare this quantile of the runs, such as 0.99, not the median"
     )
-    parser.add_argument("--goal", choices=["minimize", "maximize"], default="minimize", help="default minimize")
     parser.add_argument(
         "--bounds",
         nargs=2,
@@ -137,14 +139,44 @@ def _add_versus(commands: Any) -> None:
         metavar=("LOW", "HIGH"),
         help="the smallest and largest possible result, such as 0 1: compare means. A failed run counts as the worse",
     )
+    parser.add_argument("--baseline", type=Path, metavar="FILE.csv", help="old measurements of A: only B is run")
+    parser.add_argument("--save", type=Path, metavar="FILE.csv", help="write the measurements, a column per command")
+    calibrate = commands.add_parser(
+        "calibrate",
+        help="how noisy is this machine, and how many runs will an answer take? run a command against itself",
+    )
+    unused = {"within": None, "gate": False, "items": None, "bar": None, "quantile": None, "bounds": None}
+    calibrate.set_defaults(command=_calibrate, baseline=None, repeats=1, **unused)
+    calibrate.add_argument("words", metavar="COMMAND", help="a command in quotes")
+    _add_runs(calibrate, "30")
+
+
+def _add_runs(parser: argparse.ArgumentParser, budget: str) -> None:
+    """Arguments that say how commands are run and what is read."""
+    parser.add_argument("--confidence", type=float, default=0.95, metavar="P", help="default 0.95")
+    parser.add_argument(
+        "--budget",
+        default=budget,
+        metavar="TIME",
+        help=f"60s, 5m, 1h, or a number of pairs such as 50 (default {budget})",
+    )
+    parser.add_argument(
+        "--result",
+        default="wall-time",
+        metavar="WHAT",
+        help="wall-time (default), user-time, max-rss, last-number, json=FIELD or regex=PATTERN",
+    )
+    parser.add_argument(
+        "--goal",
+        default="minimize",
+        help="minimize (default), maximize, or p99: a low 0.99-quantile of the samples that a run prints as JSON",
+    )
     parser.add_argument(
         "--warmup", type=_from_zero, metavar="N", help="runs of each command before the first (default 1 for times)"
     )
     parser.add_argument("--prepare", metavar="COMMAND", help="a command before each run, not measured")
     parser.add_argument("--shell", action="store_true", help="run the commands by sh, for pipes, cd and variables")
     parser.add_argument("--timeout", default="1h", metavar="TIME", help="a longer run has failed (default 1h)")
-    parser.add_argument("--baseline", type=Path, metavar="FILE.csv", help="old measurements of A: only B is run")
-    parser.add_argument("--save", type=Path, metavar="FILE.csv", help="write the measurements, a column per command")
     parser.add_argument("--seed", type=_from_zero, metavar="S", help="of the order of runs (default: a new one)")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
 
@@ -160,6 +192,12 @@ def _from_zero(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be a whole number, at least 0, got {text!r}")
     return int(text)
+
+
+def _calibrate(args: argparse.Namespace) -> int:
+    from noregret.studies.calibrate import calibrate
+
+    return calibrate(args)
 
 
 def _versus(args: argparse.Namespace) -> int:

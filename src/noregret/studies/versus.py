@@ -13,6 +13,7 @@ import logging
 import math
 import os
 import re
+import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +27,8 @@ from threading import Event, Timer
 from time import monotonic
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
 from noregret.comparison import Change, Comparison
 from noregret.comparison.comparison import directed, headline, letter, means
 from noregret.comparison.sequences import losses_allowed
@@ -38,7 +41,7 @@ from noregret.studies.measuring import Keeper, check_command, disturbances, inte
 from noregret.studies.measuring import Stopped as RunStopped
 from noregret.studies.store.records import Record
 from noregret.studies.study import checks
-from noregret.studies.study.results import TIMES, MaxRss, UserTime, WallTime
+from noregret.studies.study.results import TIMES, MaxRss, UserTime, WallTime, sought
 from noregret.studies.study.study import Budget, Command, FailureRules, Params, Study, StudyError, groups
 from noregret.terminal import complain, printable, say
 
@@ -58,34 +61,13 @@ PICTURE_WIDTH = 41
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 SHELL = "add --shell to run it by a shell"
 
-Stopped = Literal["decided", "time", "pairs", "baseline", "failures", "interrupted"]
+Stopped = Literal["decided", "time", "pairs", "items", "baseline", "failures", "interrupted"]
 
 
 def versus(args: Namespace) -> int:
     """Compare commands as the arguments say, and print what is known; return the exit code."""
-    if os.name != "posix":
-        raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
-    race = _race(args)
-    if args.save and not os.access(args.save.resolve().parent, os.W_OK):
-        raise StudyError(f"--save {args.save}: its folder does not exist, or may not be written")
-    for study in race.studies.values():
-        check_command(study)
-    for line in [*disturbances(next(iter(race.studies.values()))), *race.limits_too_low()]:
-        complain(f"noregret: {printable(line)}")
-    try:
-        with interruptible(), Keeper() as keeper, _view(race, args.json) as show:
-            race.work(keeper, show)
-    except KeyboardInterrupt:
-        race.stopped = "interrupted"
-    finally:
-        if args.save and any(race.comparison.runs):
-            _save(race, args.save)
-    if not race.comparison.pairs:
-        if race.stopped == "interrupted":
-            raise KeyboardInterrupt
-        now = letter(race.comparison.awaited[0] if race.comparison.awaited else 0)
-        spent = f"the budget of {words.duration(race.study.budget.seconds or 0)}"
-        raise StudyError(f"no pair of runs has ended within {spent} ({now} was running): raise --budget, or fix {now}")
+    race = prepared(args)
+    compared(race, args.json, args.save)
     say(json.dumps(race.as_json()) if args.json else race.conclusion())
     if race.stopped == "interrupted":
         return 130
@@ -93,9 +75,39 @@ def versus(args: Namespace) -> int:
     return int(verdict == "worse") if race.is_gate else EXIT_CODES[verdict]
 
 
-def _race(args: Namespace) -> Race:
+def compared(race: Race, as_json: bool, save: Path | None = None) -> None:
+    """Run the commands until the answer is known or the budget is spent, and show what is known meanwhile."""
+    if save and not os.access(save.resolve().parent, os.W_OK):
+        raise StudyError(f"--save {save}: its folder does not exist, or may not be written")
+    for study in race.studies.values():
+        check_command(study)
+    for line in [*disturbances(next(iter(race.studies.values()))), *race.limits_too_low()]:
+        complain(f"noregret: {printable(line)}")
+    try:
+        with interruptible(), Keeper() as keeper, _view(race, as_json) as show:
+            race.work(keeper, show)
+    except KeyboardInterrupt:
+        race.stopped = "interrupted"
+    finally:
+        if save and any(race.comparison.runs):
+            _save(race, save)
+    if not race.comparison.pairs:
+        if race.stopped == "interrupted":
+            raise KeyboardInterrupt
+        now = letter(race.comparison.awaited[0] if race.comparison.awaited else 0)
+        spent = f"the budget of {words.duration(race.study.budget.seconds or 0)}"
+        raise StudyError(f"no pair of runs has ended within {spent} ({now} was running): raise --budget, or fix {now}")
+
+
+def prepared(args: Namespace) -> Race:
     """The commands and how to compare them; StudyError if an argument is wrong."""
+    if os.name != "posix":
+        raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
     lines, old = list(args.commands), []
+    if args.bar is not None:
+        if len(lines) > 1 or args.baseline or args.items:
+            raise StudyError("--bar is in the place of A: give one command, B, without --baseline and --items")
+        lines = [f"the bar, {args.bar:g}", *lines]
     if args.baseline and len(lines) <= 2:
         name = lines[0] if len(lines) == 2 else None
         old = _old_values(args.baseline, name)
@@ -103,10 +115,14 @@ def _race(args: Namespace) -> Race:
     elif args.baseline:
         raise StudyError("--baseline has the measurements of A: give one command, B, or A and B")
     if len(lines) < 2:
-        raise StudyError("versus compares commands: give two or more, each in quotes, or one and --baseline FILE.csv")
+        raise StudyError(
+            "versus compares commands: give two or more, each in quotes, or one and --baseline FILE.csv or --bar NUMBER"
+        )
     if args.gate and len(lines) > 2:
         raise StudyError(f"--gate is about two commands, got {len(lines)}: compare the others in another call")
+    items = _items(args, lines)
     result = _checked("--result", checks.typed_result, args.result)
+    goal, result = _checked("--goal", lambda given: sought(checks.GOAL.check(given), result), args.goal)
     within = None if args.within is None else _checked("--within", _within, args.within)
     bounds = None if args.bounds is None else _checked("--bounds", _bounds, args.bounds)
     if isinstance(within, float) and within >= 1 and not bounds and isinstance(result, (*TIMES, MaxRss)):
@@ -115,7 +131,7 @@ def _race(args: Namespace) -> Race:
         path=Path("versus"),
         command=(),
         space={},
-        goal=args.goal,
+        goal=goal,
         result=result,
         prepare=_words("--prepare", args.prepare, args.shell) if args.prepare else (),
         timeout=_checked("--timeout", _seconds, args.timeout),
@@ -123,29 +139,58 @@ def _race(args: Namespace) -> Race:
         failure=FailureRules(stop_after=FAILED_RUNS),
         budget=_checked("--budget", _budget, args.budget),
     )
-    comparison = Comparison(
-        len(lines),
-        within=within,
-        confidence=_checked("--confidence", checks.confidence, args.confidence),
-        goal=args.goal,
-        bounds=bounds,
-        rng=args.seed,
-    )
-    comparison.tell_old(old)
+    confidence = _checked("--confidence", checks.confidence, args.confidence)
+    try:
+        comparison = Comparison(
+            len(lines),
+            within=within,
+            confidence=confidence,
+            goal=goal,
+            bounds=bounds,
+            quantile=args.quantile,
+            bar=args.bar,
+            repeats=args.repeats if items else 1,
+            rng=args.seed,
+        )
+    except ValueError as error:
+        raise StudyError(str(error)) from None
+    if old:
+        comparison.tell_old(old)
     race = Race(
         lines,
         {
-            option: replace(form, command=_words(letter(option), line, args.shell))
+            option: replace(form, command=_words(letter(option), line, args.shell, bool(items)))
             for option, line in enumerate(lines)
-            if option or not args.baseline
+            if option or (not args.baseline and args.bar is None)
         },
         comparison,
         args.result,
         is_gate=args.gate,
         baseline=args.baseline,
         old=old,
+        items=items,
+        quoted=args.shell,
     )
     return race
+
+
+def _items(args: Namespace, lines: Sequence[str]) -> list[str]:
+    """The items in random order, each as often as it is to be repeated; empty without --items."""
+    if args.items is None:
+        return []
+    if args.baseline or len(lines) != 2:
+        raise StudyError("--items compares two commands on the same items: give A and B, without --baseline")
+    if any("{item}" not in line for line in lines):
+        raise StudyError("--items: write {item} where the item stands in each command, such as './evaluate {item}'")
+    try:
+        read = args.items.read_text("utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise StudyError(f"--items {args.items}: cannot be read: {error}") from None
+    found = [line.strip() for line in read if line.strip()]
+    if len(found) < 2 or len(found) > len(set(found)):
+        raise StudyError(f"--items {args.items}: must have two lines or more, each with another item, got {len(found)}")
+    order = np.random.default_rng(args.seed).permutation(len(found))
+    return [found[place] for place in order for _ in range(args.repeats)]
 
 
 def _checked(name: str, check: Callable[[Any], T], given: Any) -> T:
@@ -155,10 +200,11 @@ def _checked(name: str, check: Callable[[Any], T], given: Any) -> T:
         raise StudyError(f"{name}: {error}") from None
 
 
-def _words(name: str, line: str, by_shell: bool) -> Command:
-    """The words of a command. Braces are doubled, as a study would take {name} for a parameter."""
+def _words(name: str, line: str, by_shell: bool, has_items: bool = False) -> Command:
+    """The words of a command. Braces are doubled, as a study would take {name} for a parameter, but for an item's."""
     found = ("sh", "-c", line) if by_shell else _checked(name, lambda text: checks.command(text, SHELL), line)
-    return tuple(word.replace("{", "{{").replace("}", "}}") for group in groups(found) for word in group)
+    words = (word.replace("{", "{{").replace("}", "}}") for group in groups(found) for word in group)
+    return tuple(word.replace("{{item}}", "{item}") if has_items else word for word in words)
 
 
 def _within(text: str) -> float | str:
@@ -224,7 +270,9 @@ def _old_values(path: Path, name: str | None) -> list[float]:
 
 def _save(race: Race, path: Path) -> None:
     """Write the measurements: a column per command that was run, a row per pair, empty cells for failed runs."""
-    columns = dict[str, list[float | None]]()
+    columns = dict[str, Sequence[Any]]()
+    if race.items:
+        columns["item"] = race.items[: len(race.values[1])]
     for option in race.studies:
         name = race.lines[option]
         columns[name if name not in columns else f"{name} ({letter(option)})"] = race.values[option]
@@ -256,6 +304,12 @@ class Race:
     seconds: float = 0.0
     old: Sequence[float] = ()
     """Measurements of A that were made before."""
+    items: Sequence[str] = ()
+    """Item of each pair, in this order; empty without items."""
+    quoted: bool = False
+    """True if the commands are run by a shell, where an item needs quotes."""
+    is_fixed: bool = False
+    """True if the budget says when to stop, and not the answer."""
     records: list[list[Record]] = field(init=False)
     """Runs of each command in order."""
 
@@ -294,6 +348,7 @@ class Race:
                 over: dict[Stopped, Any] = {
                     "decided": self.is_settled,
                     "baseline": self.baseline and not comparison.old_left,
+                    "items": self.items and len(self.values[1]) >= len(self.items),
                     "pairs": budget.rounds and max(comparison.runs) >= budget.rounds,
                     "time": budget.seconds and self.seconds >= budget.seconds,
                     "failures": self._all_fail,
@@ -307,6 +362,9 @@ class Race:
                 before = self.seconds
             option = comparison.ask()
             study, params = self.studies[option], self.settings[option] if self.settings else {}
+            item = self.items[len(self.values[option])] if self.items else None
+            if item is not None:
+                params = {"item": shlex.quote(item) if self.quoted else item}
             study = replace(study, warmup=0) if self.values[option] and not self.settings else study
             LOG.debug("%s: %s", letter(option), study.shell_line(params))
             try:
@@ -315,7 +373,7 @@ class Race:
                 self.stopped, self.seconds = "time", monotonic() - start
                 return
             try:
-                comparison.tell(option, outcome.value())
+                comparison.tell(option, outcome.value(), item)
             except ValueError as error:
                 raise StudyError(f"{letter(option)}: {self.lines[option]!r}: {error}: change --bounds") from None
             self.records[option].append(outcome)
@@ -341,7 +399,8 @@ class Race:
     def fewest(self) -> int:
         """The fewest pairs that can decide."""
         level = 1 - (1 - self.comparison.confidence) / math.comb(len(self.lines), 2)
-        return next(pairs for pairs in count(1) if losses_allowed(pairs, level) >= 0)
+        quantile = self.comparison.evidence.quantile or 0.5
+        return next(pairs for pairs in count(1) if losses_allowed(pairs, level, min(quantile, 1 - quantile)) >= 0)
 
     def limits_too_low(self) -> Iterator[str]:
         """Warnings about limits that leave too few pairs for a verdict."""
@@ -363,17 +422,25 @@ class Race:
     @property
     def is_settled(self) -> bool:
         """True if the answer is known, and the number of pairs is not fixed."""
-        if self.settings:
+        if self.settings or self.is_fixed:
             return False
         return self.comparison.is_worse() is not None if self.is_gate else self.comparison.decided
 
     def median(self, option: int) -> float | None:
-        """Median of the measurements of a command, None if there is none."""
+        """Median of the measurements of a command, None if there is none; the bar is what it is."""
+        if option == 0 and self.comparison.evidence.bar is not None:
+            return self.comparison.evidence.bar
         known = [value for value in self.values[option] if value is not None]
         return median(known) if known else None
 
     def typical(self, option: int) -> float | None:
         """Mean or median of the measurements of a command, as the comparison is of means or not; None if unknown."""
+        known, quantile = (
+            [value for value in self.values[option] if value is not None],
+            self.comparison.evidence.quantile,
+        )
+        if quantile is not None and known:
+            return float(np.quantile(known, quantile))
         if self.comparison.quantity != "difference of means" or not self.values[option]:
             return self.median(option)
         worst = (self.comparison.bounds or (0.0, 1.0))[self.study.goal == "minimize"]
@@ -384,7 +451,8 @@ class Race:
         """Unit of the measurements."""
         return " s" if isinstance(self.study.result, TIMES) else " B" if isinstance(self.study.result, MaxRss) else ""
 
-    def _shown(self, value: float) -> str:
+    def shown(self, value: float) -> str:
+        """A measurement with its unit."""
         is_short = self.unit == " s" and 0 < value < 1
         return f"{number(1000 * value)} ms" if is_short else f"{number(value)}{self.unit}"
 
@@ -424,7 +492,7 @@ class Race:
         rows = []
         for option, line in enumerate(self.lines):
             middle = self.typical(option)
-            cells = [letter(option), "-" if middle is None else self._shown(middle)]
+            cells = [letter(option), "-" if middle is None else self.shown(middle)]
             if len(self.lines) > 2:
                 cells.append(self.difference(self.comparison.change(option)) if option else "")
             if any(self.comparison.failures):
@@ -445,7 +513,17 @@ class Race:
         pairs = f"{comparison.pairs} {several if comparison.pairs != 1 else several[:-1]}"
         level = f"{100 * comparison.confidence:.3g}% confidence at any stopping time"
         kind = "means" if comparison.quantity == "difference of means" else "medians"
-        yield f"{kind} of {pairs} in random order, {words.duration(self.seconds)}; {level}"
+        if (quantile := comparison.evidence.quantile) is not None:
+            kind = f"{quantile:g}-quantiles"
+        if comparison.evidence.bar is not None:
+            pairs, several = f"{comparison.pairs} runs", "runs"
+        order = "on items in random order" if self.items else "in random order"
+        yield f"{kind} of {pairs}{'' if several == 'runs' else f' {order}'}, {words.duration(self.seconds)}; {level}"
+        if self.items:
+            yield (
+                "the interval is about items like these, if they are a random sample of them; the verdict is also "
+                "about these items. Each item counts once"
+            )
         if self.baseline:
             name = printable(str(self.baseline))
             yield f"A was measured before ({name}), so drift of the machine since then is not cancelled"
@@ -456,6 +534,7 @@ class Race:
         yield {
             "time": f"The time of {words.duration(budget.seconds or 0)} is up. Raise --budget to decide{margin}.",
             "pairs": f"The budget of {budget.rounds} pairs is spent. Raise --budget to decide{margin}.",
+            "items": f"All items have been run. Add items to decide, or raise --repeats{margin}.",
             "baseline": "All old measurements are used. Measure A again to decide.",
             "failures": f"All runs of the last {ALL_FAILED} rounds have failed. Fix the commands to decide.",
             "interrupted": "Stopped before the end.",
@@ -474,6 +553,10 @@ class Race:
             "level": comparison.confidence,
             "within": comparison.within,
             "bounds": comparison.bounds,
+            "quantile": comparison.evidence.quantile,
+            "bar": comparison.evidence.bar,
+            "items": comparison.evidence.items or None,
+            "evalue": finite(comparison.evalue("better")),
             "pairs": comparison.pairs,
             "commands": list(self.lines),
             "medians": [self.median(option) for option in options],
@@ -490,6 +573,11 @@ class Race:
             **({"passed": comparison.verdict != "worse"} if self.is_gate else {}),
             "summary": self.conclusion(),
         }
+
+
+def finite(value: float) -> float | None:
+    """The value, None where JSON has none for it; evidence without a limit is a huge number."""
+    return value if math.isfinite(value) else None
 
 
 def _numbers(change: Change) -> dict[str, float | None]:

@@ -10,11 +10,12 @@ import re
 import shlex
 import sys
 import tomllib
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from noregret.optimizer import (
     VALUE,
     Check,
+    Goal,
     checked_confidence,
     checked_possible,
     checked_safe_level,
@@ -157,6 +158,16 @@ def one_of(*options: Any) -> Check[Any]:
         return value
 
     return Check(check, {"enum": list(options)})
+
+
+def _goal(value: Any) -> str:
+    is_tail = isinstance(value, str) and re.fullmatch(r"p\d{1,2}(\.\d+)?", value) and float(value[1:]) > 0
+    if not is_tail and value not in get_args(Goal):
+        raise ValueError(f"must be 'minimize', 'maximize', or a quantile to minimize such as 'p99', got {value!r}")
+    return str(value)
+
+
+GOAL = Check(_goal, {"anyOf": [{"enum": list(get_args(Goal))}, {"type": "string", "pattern": r"^p\d{1,2}(\.\d+)?$"}]})
 
 
 def command(value: Any, to_use_a_shell: str = "write ['sh', '-c', '...'] to use a shell") -> Command:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pydantic import (
     BaseModel,
@@ -25,7 +25,7 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from noregret.optimizer import EXACT, Choice, Float, Goal, Int, ProblemDescription, checked_fidelity
+from noregret.optimizer import EXACT, Choice, Float, Int, ProblemDescription, checked_fidelity
 from noregret.studies.study import checks
 from noregret.studies.study.checks import FLAG, FlagWords
 from noregret.studies.study.parameters import parameter
@@ -234,7 +234,7 @@ class ConstraintTable(Bound):
 class ObjectiveTable(Part):
     """One of several numbers of a run that are to be as small, or as large, as possible."""
 
-    goal: Annotated[Goal, checks.one_of(*get_args(Goal))] = "minimize"
+    goal: Annotated[str, checks.GOAL] = "minimize"
     result: checks.Reader
     possible: Annotated[checks.Possible | None, Field(description="Least and largest value there can be")] = None
 
@@ -290,7 +290,7 @@ class StudyFile(StudyOptions):
     """Study file of noregret: parameters, the command that measures them, and when to stop."""
 
     name: Annotated[checks.Title | None, about(Study, "name")] = None
-    goal: Annotated[Goal, checks.one_of(*get_args(Goal)), about(ProblemDescription, "goal")] = "minimize"
+    goal: Annotated[str, checks.GOAL, about(ProblemDescription, "goal")] = "minimize"
     result: Annotated[checks.Reader, about(Study, "result"), Field(validate_default=True)] = "last-number"  # type: ignore[assignment]
     storage: Annotated[checks.Storage | None, about(Study, "storage")] = None
     parameters: Annotated[

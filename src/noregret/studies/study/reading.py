@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from noregret.extra import extra
-from noregret.optimizer import COST, EXACT, VALUE, Choice, axis_of
+from noregret.optimizer import COST, EXACT, VALUE, Choice, Goal, axis_of
 from noregret.studies.study.checks import WORD
-from noregret.studies.study.results import Pattern, WallTime
+from noregret.studies.study.results import Pattern, Result, WallTime, sought
 from noregret.studies.study.study import (
     ALL_FLAGS,
     FOLDER,
@@ -133,16 +133,18 @@ def _study(file: StudyFile, content: Mapping[str, Any], problems: Problems, stor
     flags: dict[str, FlagWords] = {}
     bounds, objectives, tracked = file.constraints, file.objectives, file.measures
     safe = {name: its.safe for name, its in bounds.items() if its.safe is not None} or None
+    aims = {name: _sought(its.goal, its.result, problems, "objectives", name) for name, its in objectives.items()}
+    goal, result = _sought(file.goal, file.result, problems, "goal")
     results = {name: its.result for name, its in tracked.items()}
-    results |= {name: its.result for name, its in objectives.items()}
+    results |= {name: reader for name, (_, reader) in aims.items()}
     results |= {f"constraint.{name}" if name in objectives else name: its.result for name, its in bounds.items()}
     given = {name: its.possible for name, its in objectives.items() if its.possible is not None}
     study = Study(
         path=problems.path,
         space=_space(file, content, problems, defaults, flags),
         name=file.name or problems.path.stem,
-        goal=file.goal,
-        result=file.result,
+        goal=goal,
+        result=result,
         storage=file.storage or storage,
         budget=Budget(file.budget.evaluations, file.budget.seconds),
         defaults=defaults,
@@ -151,7 +153,7 @@ def _study(file: StudyFile, content: Mapping[str, Any], problems: Problems, stor
         safe=safe,
         require=file.require,
         fidelity=file.fidelity.levels if file.fidelity else None,
-        goals={name: its.goal for name, its in objectives.items()},
+        goals={name: aim for name, (aim, _) in aims.items()},
         possible=(given or None) if objectives else file.possible,
         tracked={name: its.unit or "" for name, its in tracked.items()},
         results=results,
@@ -183,6 +185,14 @@ def _study(file: StudyFile, content: Mapping[str, Any], problems: Problems, stor
     except ValueError as error:
         problems.note(str(error), "fidelity" if study.fidelity else "objectives")
     return study
+
+
+def _sought(goal: str, result: Result, problems: Problems, *place: str) -> tuple[Goal, Result]:
+    try:
+        return sought(goal, result)
+    except ValueError as error:
+        problems.note(str(error), *place)
+        return "minimize", result
 
 
 def _check_objectives(file: StudyFile, content: Mapping[str, Any], problems: Problems) -> None:

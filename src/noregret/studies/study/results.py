@@ -18,8 +18,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
+import numpy as np
+
 from noregret.gp.posterior import HUGE
-from noregret.optimizer import Reading
+from noregret.optimizer import Goal, Reading
 
 NUMBER = re.compile(
     r"""(?<![\w.])[-+−﹣－–]?(?:
@@ -161,6 +163,14 @@ class JsonField:
     field: str
 
     def read(self, output: Output) -> float:
+        value = self.found(output)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            kind = NotMeasured if value is None else NoResult
+            raise kind(f"field {self.field!r} must be a number, got {json.dumps(value)[:60]}")
+        return usable(value)
+
+    def found(self, output: Output) -> Any:
+        """The value of the field; NoResult if there is none."""
         value: Any = _last_object(output.stdout)
         for part in self.field.split("."):
             if not isinstance(value, dict) or part not in value:
@@ -168,10 +178,33 @@ class JsonField:
                     f"no field {self.field!r} in the JSON on standard output, which was {_shown(output.stdout)}"
                 )
             value = value[part]
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            kind = NotMeasured if value is None else NoResult
-            raise kind(f"field {self.field!r} must be a number, got {json.dumps(value)[:60]}")
-        return usable(value)
+        return value
+
+
+@dataclass(frozen=True)
+class JsonQuantile(JsonField):
+    """A quantile of the samples of a run: a list of numbers in a field, as `JsonField` finds it."""
+
+    quantile: float
+
+    def read(self, output: Output) -> float:
+        samples = self.found(output)
+        if not isinstance(samples, list) or not samples or any(isinstance(each, bool | list) for each in samples):
+            raise NoResult(f"field {self.field!r} must be a list of numbers, got {json.dumps(samples)[:60]}")
+        return float(np.quantile([usable(each) for each in samples], self.quantile))
+
+
+def sought(goal: str, result: Result) -> tuple[Goal, Result]:
+    """Goal and result, where "p99" stands for a low 0.99-quantile of samples; ValueError for a result without samples.
+
+    >>> sought("p99", JsonField("latencies"))
+    ('minimize', JsonQuantile(field='latencies', quantile=0.99))
+    """
+    if goal in ("minimize", "maximize"):
+        return ("minimize" if goal == "minimize" else "maximize"), result
+    if type(result) is not JsonField:
+        raise ValueError(f"{goal!r} is a quantile of the samples of a run: give a JSON field that is a list of numbers")
+    return "minimize", JsonQuantile(result.field, float(goal[1:]) / 100)
 
 
 @dataclass(frozen=True)
