@@ -38,8 +38,10 @@ def made(number, x, readings, **more):
     readings = {name: each if isinstance(each, tuple) else (each,) for name, each in readings.items()}
     times = {"started": START + timedelta(seconds=number), "seconds": 0.5625 + number}
     times["ended"] = times["started"] + timedelta(seconds=times["seconds"])
-    context = {"machine": f"machine {number}"}
-    return Trial(number, {"x": x}, context=context, **{"state": "done", "readings": readings, **times, **more})
+    context, block = {"machine": f"machine {number}"}, {"seed": 70 + number, "day": f"day {number}"}
+    return Trial(
+        number, {"x": x}, context=context, block=block, **{"state": "done", "readings": readings, **times, **more}
+    )
 
 
 def trials_of(names, fidelity):
@@ -65,6 +67,7 @@ def trials_of(names, fidelity):
 def said_of(trial):
     """What an output must say of a trial: numbers, and text."""
     yield from (trial.params["x"], trial.context["machine"], trial.seconds, *filter(None, [trial.failure, trial.pair]))
+    yield from trial.block.values()
     for each in (*trial.earlier, trial):
         for readings in each.readings.values():
             for reading in readings:

@@ -10,8 +10,8 @@ SRC = Path(__file__).parents[1] / "src"
 FILES = sorted(SRC.rglob("*.py"))
 BENCHMARKS = sorted((SRC.parent / "benchmarks").rglob("*.py"))
 
-MOST_LINES = 53_990
-MOST_FILES = 227
+MOST_LINES = 54_745
+MOST_FILES = 229
 MOST_NUMBERS_OF_THE_OPTIMIZER = 150
 MOST_NAMES_OF_SEVERAL_CLASSES = 3
 MOST_DECISIONS = 70

@@ -364,6 +364,7 @@ PLAIN = {
     "seconds": st.none() | st.floats(0, 1e6),
     "is_stopped": st.booleans(),
     "pair": NAMES,
+    "block": st.none() | st.dictionaries(NAMES, st.integers(0, 9) | NAMES, min_size=1, max_size=3),
 }
 TRIALS = st.builds(Trial, **PLAIN, earlier=st.lists(st.builds(Trial, **PLAIN), max_size=2).map(tuple))
 

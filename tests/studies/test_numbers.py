@@ -75,7 +75,8 @@ def records_of(study):
 
 def test_an_export_has_every_trial_and_reads_back_exactly(filled):
     rows = list(csv.DictReader(io.StringIO(exported(filled, records_of(filled), "csv").decode())))
-    assert list(rows[0]) == ["trial", "state", "value", "noise", "x", "n", "mode", "failure", "started", "seconds"]
+    columns = ["trial", "state", "value", "noise", "x", "n", "mode", "block.machine", "failure", "started", "seconds"]
+    assert list(rows[0]) == columns
     assert [row["state"] for row in rows] == ["done", "failed", "running"]
     assert (float(rows[0]["value"]), rows[0]["noise"], rows[0]["mode"], float(rows[0]["seconds"])) == (
         0.1 + 0.2,

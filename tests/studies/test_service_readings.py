@@ -315,3 +315,18 @@ def test_a_study_has_the_range_of_its_values(client):
         body = {"name": next(NAMES), "space": X, "possible": wrong}
         assert client.post("/studies", json=body).status_code == 422
     assert client.get(study).json()["possible"] == [0, None]
+
+
+def test_blocks_are_stored_and_a_clients_name_is_its_machine(client, study):
+    (mine,), (other,), (third,) = (ask(client, study, client="n7"), ask(client, study), ask(client, study))
+    assert tell(client, study, mine["id"], 1.0, block={"seed": 3}) == 200
+    assert tell(client, study, other["id"], 2.0) == 200
+    assert tell(client, study, third["id"], 3.0, block={"machine": "n8"}) == 200
+    past = {"trials": [{"params": mine["params"], "value": 1.0, "block": {"seed": seed}} for seed in (4, 5, 5)]}
+    assert client.post(f"{study}/tell", json=past).status_code == 200
+    blocks = [{"machine": "n7", "seed": 3}, None, {"machine": "n8"}, {"seed": 4}, {"seed": 5}]
+    assert [its.get("block") for its in listed(client, study)] == blocks
+    (late,) = ask(client, study)
+    answer = client.post(f"{study}/trials/{late['id']}/tell", json={"value": 1.0, "block": {"machine": None}})
+    assert answer.status_code == 422
+    assert "machine" in answer.text

@@ -536,3 +536,17 @@ def test_several_objectives_are_stored(study):
     known = [study.measures.values(its) for its in records]
     assert known == [both, one, dict.fromkeys(readers), study.measures.values(row[0])]
     assert [record.state for record in records] == ["done", "done", "failed", "done"]
+
+
+def test_an_outcome_has_the_machine_of_its_worker(file_study, monkeypatch):
+    """And what else it shares with others; so an optimizer of all workers knows the offset of each machine."""
+    for number, machine in enumerate(["n7", "n8", ""]):
+        monkeypatch.setattr("noregret.studies.store.store.node", lambda machine=machine: machine)
+        with Store(file_study) as store:
+            store.claim(suggest)
+            told = done(number, 1.0 + number)
+            assert store.tell(told if number else replace(told, block={"seed": 3}))
+    with Store(file_study, readonly=True) as store:
+        blocks = [{"machine": "n7", "seed": 3}, {"machine": "n8"}, None]
+        assert [record.block for record in store.records()] == blocks
+        assert [trial.block for trial in believed(file_study, store.records()).trials] == blocks

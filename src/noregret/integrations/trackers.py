@@ -213,7 +213,8 @@ def _facts(trial: Trial) -> dict[str, str]:
     read = {name: trial.reading(name) for name in trial.readings}
     bounds = {f"bound.{name}": its.bound for name, its in read.items() if its is not None and its.bound}
     context = {f"context.{name}": given for name, given in (trial.context or {}).items() if isinstance(given, str)}
-    return {**bounds, **context, **({"failure": trial.failure} if trial.failure else {})}
+    block = {f"block.{name}": str(level) for name, level in (trial.block or {}).items()}
+    return {**bounds, **context, **block, **({"failure": trial.failure} if trial.failure else {})}
 
 
 def has_value(values: Mapping[str, float]) -> bool:

@@ -159,7 +159,7 @@ class Log:
                 seconds = seconds or (None if started is None else (ended - started).total_seconds())
         parts: dict[str, Any] = {"seconds": seconds, "ended": ended, "started": trial.started}
         parts |= {"is_stopped": trial.is_stopped, "readings": self._beside(trial), "earlier": _bare(trial.earlier)}
-        parts |= {"pair": trial.pair}
+        parts |= {"pair": trial.pair, "block": trial.block}
         parts = {name: part for name, part in parts.items() if part}
         if kept is not None or parts or trial.failure:  # it may have failed before
             parts |= {"state": "failed" if trial.state == "failed" else "done", "failure": trial.failure}
@@ -222,7 +222,7 @@ class Log:
         }
         runs = replace(trial, readings=modelled).by_run()
         answers = [self._answer(where, readings, -1 if i else run) for i, readings in enumerate(runs)]
-        return answers or [Answer(where, {}, run)]
+        return [its._replace(block=trial.block) for its in answers] or [Answer(where, {}, run)]
 
     def _answer(self, where: int, readings: Readings, run: int) -> Answer:
         """Answer with one reading of each measure, larger values being better."""
@@ -376,7 +376,7 @@ class Log:
             "reports": self._reports,
         }
 
-    def restore(self, record: Mapping[str, Any], answers: Iterable[Answer]) -> None:
+    def restore(self, record: Mapping[str, Any], answers: Sequence[Answer]) -> None:
         """Take in a `record`, and the answers of the history, whose points are there."""
         self._next, self._answers = record["next"], array("q", record["answers"])
         kept = (Kept(where, load(trial), lost_at) for where, lost_at, trial in record["kept"])
@@ -384,10 +384,11 @@ class Log:
         self._unanswered = {number: None for number, its in self._kept.items() if its.trial.state == "running"}
         self.runs = {number: ReportProgress(*its) for number, *its in record.get("runs", ())}
         self._reports = record.get("reports", 0)
-        for answer in answers:
-            self.history.add(answer)
-        if len(self._answers) != len(self.history):
+        if len(self._answers) != len(answers):
             raise ValueError("its answers do not fit its trials")
+        for number, answer in zip(self._answers, answers, strict=True):
+            known = self._kept.get(number)
+            self.history.add(answer if known is None else answer._replace(block=known.trial.block))
 
 
 def _bare(trials: Iterable[Trial]) -> tuple[Trial, ...]:

@@ -162,6 +162,7 @@ class Measures(Mapping[str, Measure]):
             "runs": runs if is_single and len(runs) > 1 else None,
             "context": trial.context,
             "fidelity": trial.fidelity,
+            "block": trial.block,
             "stopped": trial.is_stopped if trial.fidelity is not None else None,
             "failure": trial.failure or None,
             "reason": trial.failure if trial.state == "failed" else None,

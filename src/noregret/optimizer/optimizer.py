@@ -56,7 +56,17 @@ from noregret.optimizer.space.parameters import finite
 from noregret.optimizer.space.space import ParameterSpace, Space
 from noregret.optimizer.space.table import CandidateTable
 from noregret.optimizer.standing import Doubt, Shift, Standing
-from noregret.optimizer.trial import VALUE, Measurement, Observation, Reading, Trial, corrected, withdrawn
+from noregret.optimizer.trial import (
+    VALUE,
+    Block,
+    Measurement,
+    Observation,
+    Reading,
+    Trial,
+    checked_block,
+    corrected,
+    withdrawn,
+)
 
 REMEMBERED = 1000
 """With drift, the number of last answers that are kept at least; fewer than twice as many are. Decision 0160."""
@@ -315,6 +325,7 @@ class Optimizer:
         at_least: float | None = None,
         at_most: float | None = None,
         fidelity: Any = None,
+        block: Block | None = None,
     ) -> None:
         """The value of a trial, or of params measured in the past. ValueError, and nothing changed, if it is bad.
 
@@ -340,7 +351,12 @@ class Optimizer:
         fidelity : dict, optional
             The fidelity that it was measured at, ``{"epochs": 9}``. By default that of the trial, or the one of its
             last report if `should_stop` was true; for params the highest.
+        block : dict, optional
+            What this measurement shares with others: ``{"machine": "n7", "seed": 3}``. All values of one machine may be
+            a bit larger, and those of another one smaller. How much is estimated with the rest, and no part of what is
+            said of settings, which is about the average machine.
         """
+        block = checked_block(block)
         value, bound = checked_bound(value, at_least, at_most)
         readings = self.measures.readings(value, noise, constraints, cost, bound)
         at = self._contexts.checked_fidelity(fidelity)
@@ -349,7 +365,7 @@ class Optimizer:
         at = at or (run.reached if run is not None and run.is_stopped else None)
         where = where if at is None else self._log.at(where, at)
         is_stopped = run is not None and run.is_stopped
-        told = Trial(number, None, state="done", readings=readings, is_stopped=is_stopped)
+        told = Trial(number, None, state="done", readings=readings, is_stopped=is_stopped, block=block)
         self._told(told, where, is_run=run is not None)
 
     @synchronized
@@ -726,10 +742,11 @@ class Optimizer:
 
         Columns are ``trial state value noise`` (with several objectives ``trial state`` and ``value.NAME`` of each),
         one per parameter, ``context.NAME``, ``fidelity.NAME`` and ``constraint.NAME``; and where there is anything in
-        them, ``measure.NAME`` of tracked numbers, ``noise.NAME`` and ``bound.NAME`` of named readings, ``bound``
-        ("at_least" or "at_most"), ``cost``, ``failure``, ``started`` and ``seconds``. The state is "done", "failed",
-        "running" or "withdrawn". Each report of a trial that was kept has a row of its own before the trial's, with the
-        state "reported", and so has each of several runs ("run") and what was replaced by a correction ("withdrawn").
+        them, ``measure.NAME`` of tracked numbers, ``noise.NAME`` and ``bound.NAME`` of named readings, ``block.NAME``,
+        ``bound`` ("at_least" or "at_most"), ``cost``, ``failure``, ``started`` and ``seconds``. The state is "done",
+        "failed", "running" or "withdrawn". Each report of a trial that was kept has a row of its own before the
+        trial's, with the state "reported", and so has each of several runs ("run") and what was replaced by a
+        correction ("withdrawn").
         """
         return as_frame(self._rows, self._log.by_outcome())
 

@@ -139,7 +139,7 @@ def is_same(one: Trial, other: Trial) -> bool:
     """Return True if two trials are the same one, with the same outcome."""
     if one is other:
         return True
-    parts = "number", "params", "context", "fidelity", "state", "readings"
+    parts = "number", "params", "context", "fidelity", "state", "readings", "block"
     return all(getattr(one, part) == getattr(other, part) for part in parts)
 
 

@@ -2,10 +2,10 @@
 
 A trial has one row. Its columns are ``trial state value noise`` (``value.NAME`` of several objectives), one per
 parameter, ``context.NAME``, ``fidelity.NAME``, ``constraint.NAME``, ``measure.NAME`` of tracked numbers, ``noise.NAME``
-and ``bound.NAME`` of named readings, ``bound``, ``cost``, ``failure``, ``started`` and ``seconds``. A cell is empty
-where there is nothing; most columns are left out where no trial has anything in them. Where several readings make up
-the value of a trial, or an earlier one was replaced, rows with the same number come before its own: ``reported`` on
-the way of a run, ``run`` for each of several runs, ``withdrawn`` for what was corrected.
+and ``bound.NAME`` of named readings, ``block.NAME``, ``bound``, ``cost``, ``failure``, ``started`` and ``seconds``. A
+cell is empty where there is nothing; most columns are left out where no trial has anything in them. Where several
+readings make up the value of a trial, or an earlier one was replaced, rows with the same number come before its own:
+``reported`` on the way of a run, ``run`` for each of several runs, ``withdrawn`` for what was corrected.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import numpy as np
 from noregret.extra import extra
 from noregret.optimizer.measures import Measures, checked_cost
 from noregret.optimizer.space.table import is_missing
-from noregret.optimizer.trial import VALUE, Reading, Readings, State, Trial
+from noregret.optimizer.trial import VALUE, Reading, Readings, State, Trial, checked_block
 
 ABOUT = ("trial", "state", "value", "noise")
 """Columns that every table of trials of one objective has."""
 OTHERS = ("bound", "cost", "failure", "started", "seconds", "pair")
 """Further columns about a trial."""
-OPEN = ("measure.", "noise.", "bound.")
+OPEN = ("measure.", "noise.", "bound.", "block.")
 """Beginnings of columns that any name may follow."""
 PREFIXES = ("value.", "context.", "fidelity.", "constraint.", "params.", "trial.", *OPEN)
 ROW_STATES = ("done", "stopped", "reported", "run", "failed", "running", "waiting", "pruned", "withdrawn")
@@ -128,6 +128,7 @@ class TrialRows:
         cells |= {self.parameter(name): value for name, value in params}
         cells |= {f"context.{name}": value for name, value in (trial.context or {}).items()}
         cells |= {f"fidelity.{name}": value for name, value in (trial.fidelity or {}).items()}
+        cells |= {f"block.{name}": value for name, value in (trial.block or {}).items()}
         for name in trial.readings:
             reading = trial.reading(name)
             if reading is not None:
@@ -150,6 +151,7 @@ class TrialRows:
         given = {name: cells[place] for name, place in places.items() if place in cells}
         context = {name: cells[f"context.{name}"] for name in self.context if f"context.{name}" in cells}
         fidelity = {name: cells[f"fidelity.{name}"] for name in self.fidelity if f"fidelity.{name}" in cells}
+        block = {c.removeprefix("block."): cells[c] for c in cells if isinstance(c, str) and c.startswith("block.")}
         own = {column: self.own(column) for column in OTHERS}
         mine = {column: None if place in places.values() else cells.get(place) for column, place in own.items()}
         started: Any = mine["started"]
@@ -168,6 +170,7 @@ class TrialRows:
             seconds=seconds,
             is_stopped=state == "stopped",
             pair=str(mine["pair"] or ""),
+            block=checked_block(block),
         )
         return Piece(trial, state)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from datetime import datetime
 from numbers import Real
@@ -24,6 +25,8 @@ State = Literal["waiting", "running", "done", "failed", "pruned", "withdrawn"]
 """State of a trial. Waiting trials were given back; pruned ones are of other programs; withdrawn ones do not count."""
 VALUE, COST = "value", "cost"
 """Names of the measure of a problem with one objective, and of what a measurement costs."""
+MACHINE = "machine"
+"""Factor of blocks that `noregret tune` and `noregret serve` fill in."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,32 @@ def finite_number(name: str, given: Any) -> float:
     return float(given)
 
 
+Block = Mapping[str, str | int]
+"""Levels that a measurement shares with others, by the name of the factor: ``{"machine": "n7", "item": 41}``."""
+
+
+def checked_block(block: Any) -> Block | None:
+    """The block; ValueError unless it has text or a whole number for each name.
+
+    >>> checked_block({"machine": "n7", "item": 41.0}), checked_block(None)
+    ({'machine': 'n7', 'item': 41}, None)
+    """
+    if block is None:
+        return None
+    if not isinstance(block, Mapping) or not all(isinstance(name, str) and name for name in block):
+        raise ValueError(f'block must be a dict by name, such as {{"machine": "n7"}}, got {block!r}')
+    return {name: _checked_level(name, level) for name, level in block.items()} or None
+
+
+def _checked_level(name: str, level: Any) -> str | int:
+    if isinstance(level, str):
+        return level
+    with suppress(ValueError, OverflowError):
+        if (number := finite_number(name, level)).is_integer():
+            return int(number)
+    raise ValueError(f"block {name!r} must be text or a whole number, got {level!r}: give the level a name")
+
+
 Readings = Mapping[str, tuple[Reading, ...]]
 """Readings by measure. Several without a step are repeated runs; those with a step are reports on the way."""
 
@@ -111,6 +140,8 @@ class Trial:
         What was recorded before each correction, with the state "withdrawn" and the reason as the failure.
     pair : str
         Name of the pair of runs that it is one half of, see `noregret.optimizer.answers.paired`; empty for none.
+    block : dict, optional
+        What its measurement shares with others, by the name of a factor: the machine, or a seed.
     """
 
     id: int
@@ -128,6 +159,7 @@ class Trial:
     is_stopped: bool = False
     earlier: tuple[Trial, ...] = ()
     pair: str = ""
+    block: Block | None = None
 
     @property
     def number(self) -> int:
@@ -303,10 +335,11 @@ def load_readings(document: Json | Sequence[Json]) -> tuple[Reading, ...]:
 
 
 def key(trial: Trial) -> str:
-    """Digest that is equal for the same observation: equal params, context, fidelity and readings.
+    """Digest that is equal for the same observation: equal params, context, fidelity, block and readings.
 
-    What it has cost, and when it was made, are no part of it.
+    What it has cost, and when and on which machine it was made, are no part of it.
     """
     readings = {name: dump_readings(each) for name, each in trial.readings.items() if name != COST}
-    content = [trial.params, trial.context, trial.fidelity, readings]
+    block = {name: level for name, level in (trial.block or {}).items() if name != MACHINE}
+    content = [trial.params, trial.context, trial.fidelity, readings, *([block] if block else [])]
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=repr).encode()).hexdigest()[:16]

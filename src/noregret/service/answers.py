@@ -13,6 +13,7 @@ from noregret.optimizer import (
     LEVEL,
     VALUE,
     BadReading,
+    Block,
     Estimate,
     FixedContext,
     Gain,
@@ -22,6 +23,7 @@ from noregret.optimizer import (
     Readings,
     State,
     StopRule,
+    checked_block,
     checked_confidence,
     checked_tolerance,
 )
@@ -140,15 +142,21 @@ def _outcome(study: LiveStudy, form: models.OutcomeForm, place: Place) -> tuple[
     with field_of(*place, "params"):
         params = dict(study.study.settings.checked(form.params))
     state: State = "failed" if form.failed else "done"
-    more: dict[str, Any] = {"context": context, "fidelity": at, "failure": FAILED * form.failed}
+    block = _block(form, place)
+    more: dict[str, Any] = {"context": context, "fidelity": at, "failure": FAILED * form.failed, "block": block}
     return Record(-1, params, state=state, readings=readings, **more), form.key or ""
 
 
 def outcome(study: LiveStudy, id: int, form: models.ValueForm, place: Place = (), is_failed: bool = False) -> Record:
     """The outcome of a trial of a request; BadField if it is bad."""
-    readings = _readings(study, form, place, is_failed)
+    readings, block = _readings(study, form, place, is_failed), _block(form, place)
     with field_of(*place, "fidelity"):
-        return study.outcome(id, readings, FAILED * is_failed, None if is_failed else form.fidelity)
+        return study.outcome(id, readings, FAILED * is_failed, None if is_failed else form.fidelity, block)
+
+
+def _block(form: models.ValueForm, place: Place) -> Block | None:
+    with field_of(*place, "block"):
+        return checked_block(form.block)
 
 
 def failed(study: LiveStudy, id: int, cost: float | None, reason: str = "") -> Record:

@@ -168,6 +168,7 @@ class Connection:
         at_most: float | None = None,
         fidelity: Any = None,
         readings: Mapping[str, Any] | None = None,
+        block: Mapping[str, str | int] | None = None,
     ) -> None:
         """Report the value of a trial, or of params measured in the past, in this context if there are contexts.
 
@@ -176,13 +177,15 @@ class Connection:
         number, a `noregret.Reading`, or a list of them of several runs. In place of the value, ``at_least`` or
         ``at_most`` is a bound beyond which it lies. The same one twice counts once. On return it is on the server's
         disk. The ``fidelity`` is by default that of the trial, or of its last report if it was to be stopped; for
-        params the highest.
+        params the highest. The ``block`` is that of `Optimizer.tell`; where a trial was asked for with a ``client``,
+        its "machine" is that, unless it is given.
         """
         told, bound = checked_bound(value, at_least, at_most)
         if told is None and not readings:
             checked_value(told)
         body = _told(told, bound, noise, constraints, readings) | _cost(cost)
         body |= {} if fidelity is None else {"fidelity": fidelity}
+        body |= {"block": block} if block else {}
         if isinstance(trial, Trial):
             self._send("POST", f"{self._path}/trials/{trial.id}/tell", body)
         else:
@@ -230,6 +233,7 @@ class Connection:
                 row |= {"failed": True, **_cost(its.value(measures.cost))}
             elif its.state == "done":
                 row |= {} if its.fidelity is None else {"fidelity": its.fidelity}
+                row |= {} if its.block is None else {"block": its.block}
                 known = {name: dump_readings(its.runs(name)) for name in its.readings if its.runs(name)}
                 row |= {"readings": {**dict.fromkeys((*measures.objectives, *measures.constraints)), **known}}
             else:

@@ -19,7 +19,9 @@ from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from noregret.optimizer import (
+    MACHINE,
     VALUE,
+    Block,
     Optimizer,
     Reading,
     Readings,
@@ -264,7 +266,14 @@ class LiveStudy:
         """
         return self._asking.submit(request)
 
-    def outcome(self, number: int, readings: Readings | None, failure: str = "", fidelity: Any = None) -> Record:
+    def outcome(
+        self,
+        number: int,
+        readings: Readings | None,
+        failure: str = "",
+        fidelity: Any = None,
+        block: Block | None = None,
+    ) -> Record:
         """Outcome of a trial with these readings, or of a failure; ValueError if the fidelity is bad.
 
         By default the fidelity is the one that was asked, or that of the last report if the trial was to be stopped.
@@ -283,7 +292,7 @@ class LiveStudy:
             readings = {**(readings or {}), VALUE: (*reports, *(readings or {})[VALUE])} if reports else readings
         is_stopped = record is not None and record.is_stopped
         state: Any = "failed" if failure else "done"
-        more: dict[str, Any] = {"fidelity": at, "failure": failure, "is_stopped": is_stopped}
+        more: dict[str, Any] = {"fidelity": at, "failure": failure, "is_stopped": is_stopped, "block": block}
         return Record(number, {}, state=state, readings=readings or {}, **more)
 
     def tell(self, outcome: Record) -> Future[Record | None]:
@@ -502,7 +511,9 @@ def _stored(transaction: Transaction, study: int, record: Record, outcome: Recor
     if record.is_finished:
         return record
     seconds = max((datetime.now() - record.started).total_seconds(), 0.0) if record.started else 0.0
-    return trials.tell(transaction, study, replace(outcome, seconds=seconds))
+    client = record.holder.get("client")
+    block = {**({MACHINE: client} if client else {}), **(outcome.block or {})}
+    return trials.tell(transaction, study, replace(outcome, seconds=seconds, block=block or None))
 
 
 def _key(request: AskRequest, place: int) -> object:

@@ -145,7 +145,7 @@ class Tools:
         deviation of the value if you know it; cost, such as seconds, so that cheap trials are preferred; key, any
         text, for another measurement of the same params of your own with the same value; fidelity, if it is not the
         one that was asked for; context with params, if the study has contexts; readings, other numbers to keep with
-        the trial, {"energy": {"value": 12, "noise": 0.5}}.
+        the trial, {"energy": {"value": 12, "noise": 0.5}}; block, what it shares with others, {"machine": "n7"}.
         """
         before = {record.number: record for record in study.records()}
         try:

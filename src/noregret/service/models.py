@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from noregret.optimizer import VALUE, BadOption, BadReading, Goal, ProblemDescription, Reading, Readings, checked_bound
 from noregret.optimizer import Bound as Side
@@ -227,7 +227,7 @@ class MeasuredForm(Form):
         dict[Label, float | None] | None,
         Field(description="A number for each constraint of the study, null if it was not measured"),
     ] = None
-    cost: Annotated[Positive | None, Field(description="Cost of the trial, in any unit: such as its seconds")] = None
+    cost: Annotated[Positive | None, Field(description="Cost in any unit, such as its seconds")] = None
     readings: Annotated[
         ReadingsForm | None,
         Field(description="More numbers by name: a number, an object with its noise, or a list of several runs"),
@@ -292,13 +292,15 @@ class ValueForm(MeasuredForm):
     """A value, or a bound beyond which it lies, such as the time after which a run was stopped.
 
     With several objectives the ``value`` is an object with a number for each. Questions weigh improvement by the
-    ``cost`` that is expected, if costs are sent. ``readings`` are further numbers, or the same ones with their noise:
+    ``cost`` that is expected, if costs are sent. The ``block`` is what it shares with others, such as the machine or a
+    seed, by name. ``readings`` are further numbers, or the same ones with their noise:
     names that the study does not know are stored and listed, and are no part of any decision.
     """
 
     fidelity: Annotated[
         Params | None, Field(description="Where the value was measured; by default as the trial says")
     ] = None
+    block: Annotated[Params | None, WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "null"}]})] = None
 
 
 BECAUSE: Any = Field(validation_alias=AliasChoices("because", "reason"), description="Reason, which is kept")
@@ -469,6 +471,7 @@ class RecordForm(TrialForm):
     ended: str | None = None
     seconds: float | None = None
     earlier: list[dict[str, Any]] | None = None
+    block: dict[str, Any] | None = None
 
 
 class RecordsForm(BaseModel):

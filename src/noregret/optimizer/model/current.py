@@ -174,11 +174,12 @@ class Snapshot:
         rest = {i: each for i, each in readings.items() if each.value == each.value}
         if rest:
             points = history.points[[history.where(i) for i in rest]]
-            at = self.belief.predict(points)
+            mean, std = self.belief.predict(points)
+            mean += self.belief.full.offsets(map(history.block, rest))
             trust[list(rest)] = [
                 self.models.arriving(value, noise, point, mean, std, bound)[2]
                 for (value, noise, bound), point, mean, std in zip(
-                    rest.values(), points, *(column.tolist() for column in at), strict=True
+                    rest.values(), points, mean.tolist(), std.tolist(), strict=True
                 )
             ]
         return trust
@@ -192,6 +193,7 @@ class Snapshot:
         for index in np.flatnonzero(self.all_trust() < OUTLYING).tolist():
             (value, noise, bound), point = history.reading(index), history.point(history.where(index))
             mean, std = (float(its[0]) for its in self.belief.predict(point[None]))
+            mean += float(self.belief.full.offsets([history.block(index)])[0])
             away = self.models.deviations(value, noise, point, mean, std)
             if not bound and away >= ABSURD and (self.step is None or index >= self.step.until):
                 found[index] = away
@@ -485,7 +487,7 @@ class Beliefs:
         for name, learnt in weighed.learnt.items():
             reading, weight = history.columns[name].at(index), UNKNOWN
             if reading.value == reading.value:
-                beliefs[name], weight = told(beliefs[name], learnt.models, arm, reading)
+                beliefs[name], weight = told(beliefs[name], learnt.models, arm, reading, history.block(index))
             beliefs[name] = beliefs[name].advanced(1) if learnt.models.is_moving else beliefs[name]
             if name in trust:
                 first, later = trust[name]
@@ -510,11 +512,14 @@ def _are_same(before: Mapping[str, Fitted], now: Mapping[str, Fitted]) -> bool:
     return before.keys() == now.keys() and all(before[name].models is each.models for name, each in now.items())
 
 
-def told(posterior: PosteriorAtArms, models: FittedModels, arm: int, reading: Signed) -> tuple[PosteriorAtArms, float]:
-    """Posterior after one more value of an arm, or bound on it, and the trust in it."""
-    at = float(posterior.mean[arm]), float(posterior.std[arm])
-    standard, std, trust = models.arriving(reading.value, reading.noise, posterior.arms[arm], *at, reading.bound)
-    return posterior.told(arm, standard, std**2 / trust), trust
+def told(
+    posterior: PosteriorAtArms, models: FittedModels, arm: int, reading: Signed, block: Mapping[int, int] | None
+) -> tuple[PosteriorAtArms, float]:
+    """Posterior after one more value of an arm in a block, or bound on it, and the trust in it."""
+    mean, variance, _ = posterior.expected(arm, block)
+    at = mean, math.sqrt(variance), reading.bound
+    standard, std, trust = models.arriving(reading.value, reading.noise, posterior.arms[arm], *at)
+    return posterior.told(arm, standard, std**2 / trust, block), trust
 
 
 def unknown(candidates: Floats, points: Floats) -> Ints:

@@ -165,6 +165,7 @@ class DriftMonitor:
         if good:
             points = history.points[[history.where(begin + i) for i in good]]
             mean, std = self.expected.process.predict(points)
+            mean += self.expected.process.offsets(history.block(begin + i) for i in good)
             squares[list(good)] = [
                 models.distance(each.value, each.noise, *at) ** 2
                 for each, *at in zip(good.values(), points, mean.tolist(), std.tolist(), strict=True)

@@ -72,6 +72,9 @@ class Evidence:
     bounds : (n,) ints, optional
         1 where the measurement is at least the value, -1 where it is at most the value, and 0 where it is the value;
         None if all are values. See `censoring`.
+    blocks : (u, k) ints, optional
+        Level of each of k factors that the measurements of a point share, -1 for none: then a point that was measured
+        at other levels is another of the points.
     """
 
     points: Floats
@@ -85,6 +88,7 @@ class Evidence:
     origin: Ints | None = None
     half_life: float | None = None
     bounds: Ints | None = None
+    blocks: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -94,7 +98,8 @@ class Evidence:
         rank = np.full(len(self.points), -1)
         rank[kept] = np.arange(kept.size)
         chosen = self._chosen(np.flatnonzero(rank[self.where] >= 0))
-        return replace(chosen, points=self.points[kept], where=rank[chosen.where])
+        blocks = None if self.blocks is None else self.blocks[kept]
+        return replace(chosen, points=self.points[kept], where=rank[chosen.where], blocks=blocks)
 
     def chosen(self, measurements: Ints) -> Evidence:
         """These measurements alone, in order, and the points that they are of."""
@@ -105,9 +110,13 @@ class Evidence:
         """These measurements alone, each a point of its own, which has the age that it has after ``now`` answers."""
         chosen = self._chosen(measurements)
         assert chosen.when is not None
-        points, where = self.points[chosen.where], np.arange(len(measurements))
         ages = np.maximum(now - 1.0 - chosen.when, 0.0)
-        return replace(chosen, points=points, where=where, ages=ages, origin=chosen.where, half_life=half_life)
+        return replace(chosen.apart(), ages=ages, origin=chosen.where, half_life=half_life)
+
+    def apart(self) -> Evidence:
+        """The same measurements, each a point of its own."""
+        blocks = None if self.blocks is None else self.blocks[self.where]
+        return replace(self, points=self.points[self.where], where=np.arange(len(self)), blocks=blocks)
 
     def _chosen(self, measurements: Ints) -> Evidence:
         """These measurements alone, all points being left as they are."""
@@ -115,6 +124,11 @@ class Evidence:
         where, values, noise = self.where[measurements], self.values[measurements], self.noise[measurements]
         bounds = None if self.bounds is None else self.bounds[measurements]
         return replace(self, where=where, values=values, noise=noise, when=when, bounds=bounds)
+
+    @property
+    def factors(self) -> Ints:
+        """Factors of blocks whose offsets can be learnt."""
+        return np.empty(0, dtype=np.intp) if self.blocks is None else learnable(self.blocks)
 
     @property
     def exact(self) -> Evidence:
@@ -174,6 +188,16 @@ class Evidence:
         best = self.values.max()
         others = (self.where != self.where[np.argmax(self.values)]) & (self.values < best)
         return float(self.values[others].max() if others.any() else best)
+
+
+def learnable(levels: Ints) -> Ints:
+    """Those of k factors that have several levels in n rows, (n, k), and one of them more than once.
+
+    >>> learnable(np.array([[0, 2, 3], [0, 1, 4], [0, 1, 5]]))
+    array([1])
+    """
+    each = ((np.unique(its).size, its.size) for its in (column[column >= 0] for column in levels.T))
+    return np.flatnonzero([1 < count < size for count, size in each])
 
 
 def recent(count: int, newest: int, older: int) -> Ints:

@@ -40,6 +40,7 @@ class FitMatern:
     The additive part is there from ``enough`` points on: fewer do not tell it from the other. Where most parameters are
     choices, it is there from the start and expected to be as large as the other: a choice has no neighbours from which
     the joint part could learn. The ``half_life`` is fitted where points have an age and it is unknown.
+    Offsets of blocks have the prior of the noise.
 
     The posterior density often has several maxima: at one of them all that varies is noise, with long lengthscales,
     even where repeats agree. So the search starts at the medians with the noise that repeats show, and from ``enough``
@@ -76,7 +77,8 @@ class FitMatern:
         amplitudes = [self.amplitude, self.amplitude if is_named else self.additive][:parts]
         centre = self._medians(active_together, amplitudes, evidence, is_rough)
         half_life = [] if evidence.ages is None else [SAME if evidence.half_life else self.half_life_spread]
-        spread = np.array([self.spread] * (dimension + parts) + half_life + [self.noise_spread])
+        noises = [self.noise_spread] * (likelihood.factors.size + 1)
+        spread = np.array([self.spread] * (dimension + parts) + half_life + noises)
 
         def loss(theta: Floats) -> tuple[float, Floats]:
             value, gradient = likelihood(theta)
@@ -109,7 +111,7 @@ class FitMatern:
     ) -> Floats:
         lengthscales = [self.lengthscale * (each if is_rough else each**0.25) for each in together]
         half_life = [] if evidence.ages is None else [evidence.half_life or self.half_life]
-        return np.log([*lengthscales, *amplitudes, *half_life, self.noise])
+        return np.log([*lengthscales, *amplitudes, *half_life, *[self.noise] * (evidence.factors.size + 1)])
 
 
 def minimised(
@@ -170,14 +172,15 @@ class _Solved(NamedTuple):
 class Likelihood:
     """Log likelihood of theta and its gradient.
 
-    Theta is log(lengthscales, amplitudes, half-life if points have an age, noise). If f ``is_rough``, there is one
-    amplitude.
+    Theta is log(lengthscales, amplitudes, half-life if points have an age, offsets of blocks, noise). If f
+    ``is_rough``, there is one amplitude.
     """
 
     def __init__(self, evidence: Evidence, trust: Floats, is_rough: bool = False) -> None:
         self.evidence, self.is_rough = evidence, is_rough
         self.dimension = int(evidence.groups.max()) + 1
         self.answers_apart = None if evidence.ages is None else sp.pdist(evidence.ages[:, None])  # of pairs
+        self.factors = evidence.factors
         unknown = np.isnan(evidence.noise)
         known = np.where(unknown, 0.0, trust / np.where(unknown, 1.0, evidence.noise) ** 2)
         self.own = evidence.summed(np.where(unknown, trust, 0.0))  # precision in units of 1 / s^2
@@ -198,6 +201,13 @@ class Likelihood:
         return np.array([sp.pdist(evidence.points[:, evidence.groups == group]) for group in range(self.dimension)])
 
     @cached_property
+    def _shared(self) -> Floats:
+        """1 where two points share a level of a factor that is fitted, 0 elsewhere, (k, u, u)."""
+        blocks = self.evidence.blocks
+        levels = np.zeros((0, len(self.own))) if blocks is None else blocks.T[self.factors]
+        return np.asarray((levels[:, :, None] == levels[:, None]) & (levels >= 0)[:, None], dtype=float)
+
+    @cached_property
     def _room(self) -> Floats:
         """Memory for what every call computes: see `_kernels`."""
         return np.empty((3 + self.dimension, self.apart.shape[1]))
@@ -208,12 +218,14 @@ class Likelihood:
         return solved.value, replace(fit, centre=CENTRE**2 * float(solved.solved.sum()))
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
-        lengthscales, amplitudes, half_life, variance = self._split(theta)
+        lengthscales, amplitudes, half_life, offsets, variance = self._split(theta)
         kernels, slope, slopes = self._kernels(lengthscales, amplitudes.size)
         fading = 1.0 if self.answers_apart is None else faded(self.answers_apart, half_life)
         kernels *= fading
         prior = sp.squareform(amplitudes @ kernels + CENTRE**2, checks=False)
         prior = _with_diagonal(prior, np.full(len(prior), amplitudes.sum() + CENTRE**2))
+        for offset, shared in zip(offsets, self._shared, strict=True):
+            prior += offset * shared
         value, root, solved, noise, share, between = self._solved(prior, variance)
         if value == IMPOSSIBLE:
             return value, np.zeros_like(theta)
@@ -225,11 +237,13 @@ class Likelihood:
         if amplitudes.size > 1:
             by_lengthscale += amplitudes[1] * (slopes @ (pairs * fading)) / (3 * self.dimension)
         by_amplitude = amplitudes * (2 * (kernels @ pairs) + gap.trace())
+        twice = 2 * np.triu(gap, 1) + np.diag(gap.diagonal()) if offsets.size else gap
+        by_offset = [offset * float((twice * each).sum()) for offset, each in zip(offsets, self._shared, strict=True)]
         by_noise = float((gap.diagonal() * noise + 1) @ share) - self.unknown + self.scatter / variance
         by_noise += float((1 - share) @ (2 * solved * share * self.between + between))
         aged = [] if self.answers_apart is None else [pairs * self.answers_apart]
         by_half_life = [float(each @ (amplitudes @ kernels)) * math.log(2) / (2 * half_life) for each in aged]
-        return value, np.array([*by_lengthscale, *by_amplitude, *by_half_life, by_noise])
+        return value, np.array([*by_lengthscale, *by_amplitude, *by_half_life, *by_offset, by_noise])
 
     def log_noise_of_repeats(self, expected: float) -> float:
         """Log noise that observations of one point show, shrunk towards this one as if it were one more of them."""
@@ -239,12 +253,14 @@ class Likelihood:
         shown = 0.5 * math.log(max(self.scatter / repeats, LEAST_NOISE**2))
         return (expected + repeats * shown) / (1 + repeats)
 
-    def _split(self, theta: Floats) -> tuple[Floats, Floats, float, float]:
-        """Lengthscales, squared amplitudes, half-life and noise variance."""
+    def _split(self, theta: Floats) -> tuple[Floats, Floats, float, Floats, float]:
+        """Lengthscales, squared amplitudes, half-life, variances of offsets and of noise."""
+        offsets = len(theta) - 1 - self.factors.size
         is_aged = self.answers_apart is not None
-        amplitudes = theta[self.dimension : -2 if is_aged else -1]
-        half_life = math.exp(theta[-2]) if is_aged else math.inf
-        return np.exp(theta[: self.dimension]), np.exp(2 * amplitudes), half_life, math.exp(2 * theta[-1])
+        amplitudes = theta[self.dimension : offsets - 1 if is_aged else offsets]
+        half_life = math.exp(theta[offsets - 1]) if is_aged else math.inf
+        variances = np.exp(2 * theta[offsets:-1]), math.exp(2 * theta[-1])
+        return np.exp(theta[: self.dimension]), np.exp(2 * amplitudes), half_life, *variances
 
     def _solved(self, prior: Floats, variance: float) -> _Solved:
         """Solve for a prior covariance of the points' values, (u, u), which is overwritten, and a noise variance."""
@@ -302,10 +318,13 @@ class Likelihood:
 
     def fit(self, theta: Floats, neg_log_prior: float) -> Fit:
         """The fit with these numbers, and the mean of f that goes with them."""
-        lengthscales, amplitudes, half_life, variance = self._split(theta)
+        lengthscales, amplitudes, half_life, offsets, variance = self._split(theta)
         amplitude, *additive = np.sqrt(amplitudes).tolist()
         noise = max(math.sqrt(variance), LEAST_NOISE * math.sqrt(amplitudes.sum()))
-        numbers = amplitude, noise, 0.0, neg_log_prior, sum(additive), half_life, self.is_rough
+        blocks = np.zeros(self.factors.max(initial=-1) + 1)
+        blocks[self.factors] = np.sqrt(offsets)
+        more = half_life, self.is_rough, tuple(blocks.tolist())
+        numbers = amplitude, noise, 0.0, neg_log_prior, sum(additive), *more
         return self.at(Fit(tuple(lengthscales.tolist()), *numbers))[1]
 
 

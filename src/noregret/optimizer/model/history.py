@@ -13,11 +13,11 @@ import numpy as np
 
 from noregret.gp.posterior import Floats, Ints
 from noregret.optimizer.checking import UNKNOWN
-from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.evidence import Evidence, learnable
 from noregret.optimizer.model.failures import hopeless
 from noregret.optimizer.space.contexts import is_setting
 from noregret.optimizer.space.space import Space
-from noregret.optimizer.trial import COST, VALUE
+from noregret.optimizer.trial import COST, VALUE, Block
 
 
 class Signed(NamedTuple):
@@ -36,12 +36,14 @@ class Answer(NamedTuple):
     """One answer: its point, its readings by measure, and its run.
 
     The ``run`` is the trial of which this is one of several answers, at several fidelities; -1 for one that stands
-    alone. An answer without a reading of an objective is a failure.
+    alone. An answer without a reading of an objective is a failure. The ``block`` is what it shares with others, by
+    the name of a factor.
     """
 
     where: int
     numbers: Mapping[str, Signed]
     run: int
+    block: Block | None = None
 
 
 Copied = TypeVar("Copied")
@@ -127,6 +129,9 @@ class History:
         self.runs: set[int] = set()  # trials that have reported intermediate values
         self._where, self._run = array("q"), array("q")  # point and run of each answer
         self._failed = array("q")  # answers that are failures
+        self._blocks: dict[int, Block] = {}  # of answers
+        self._factors: dict[str, int] = {}  # number of each factor of blocks
+        self._levels: dict[tuple[str, str], int] = {}  # number of each level of a factor
         self._replaced: list[int] = []  # answers of a run that has an earlier one
         self._points = array("d")  # the coordinates of the first of them; the others' when needed: cheaper together
         self._numbers: dict[Hashable, int] = {}
@@ -189,7 +194,13 @@ class History:
             rows = zip(when[first:].tolist(), *(its[first:].tolist() for its in known), strict=True)
             for index, *reading in rows:
                 numbers[index - start][name] = Signed(*reading)
-        return list(map(Answer, self._where[start:], numbers, self._run[start:]))
+        blocks = map(self._blocks.get, range(start, len(self)))
+        return list(map(Answer, self._where[start:], numbers, self._run[start:], blocks))
+
+    def block(self, index: int) -> dict[int, int] | None:
+        """Number of the level of each factor of an answer's block; None without a block."""
+        block = self._blocks.get(index, {})
+        return {self._factors[name]: self._levels[name, str(level)] for name, level in block.items()} or None
 
     @property
     def measured(self) -> int:
@@ -313,6 +324,11 @@ class History:
         index, is_again = len(self), answer.run in self.runs
         self._where.append(answer.where)
         self._run.append(answer.run)
+        if answer.block:
+            self._blocks[index] = answer.block
+            for name, level in answer.block.items():
+                self._factors.setdefault(name, len(self._factors))
+                self._levels.setdefault((name, str(level)), len(self._levels))
         for name, reading in answer.numbers.items():
             if name not in self.columns:
                 self.columns[name] = Column()
@@ -342,7 +358,7 @@ class History:
             values = np.append(values, np.full(failed.size, np.quantile(values, 0.1)))
             noise = np.append(noise, np.full(failed.size, UNKNOWN))
             bounds = np.append(bounds, np.zeros(failed.size, dtype=np.intp))
-        return self._evidence(when, where, values, noise, bounds)
+        return self._evidence(when, where, values, noise, bounds, failed.size)
 
     def numbers(self, name: str, stop: int) -> Evidence:
         """Evidence of the first ``stop`` answers about a constraint."""
@@ -367,13 +383,34 @@ class History:
             when, values, noise, bounds = when[counts], values[counts], noise[counts], bounds[counts]
         return when, np.array(self._where)[when], values, noise, bounds
 
-    def _evidence(self, when: Ints, where: Ints, values: Floats, noise: Floats, bounds: Ints) -> tuple[Evidence, Ints]:
-        """Measurements of points with these numbers, and the number of each distinct point."""
-        numbers, first, inverse = np.unique(where, return_index=True, return_inverse=True)
+    def _evidence(
+        self, when: Ints, where: Ints, values: Floats, noise: Floats, bounds: Ints, failed: int = 0
+    ) -> tuple[Evidence, Ints]:
+        """Measurements of points with these numbers, and the number of each distinct point, in each of its blocks.
+
+        The last ones stand for points that ``failed``.
+        """
+        places, levels = where, self._levels_of(when[: len(when) - failed])
+        if levels is not None:
+            levels = np.pad(levels, ((0, failed), (0, 0)), constant_values=-1)
+            places = np.unique(np.column_stack([where, levels]), axis=0, return_inverse=True)[1].ravel()
+        _, first, inverse = np.unique(places, return_index=True, return_inverse=True)
         order = np.argsort(first)  # as they arrived, however they are numbered
-        numbers, about = numbers[order], (np.array(self.space.groups), self.space.active_together, when)
+        numbers, about = where[first][order], (np.array(self.space.groups), self.space.active_together, when)
         evidence = Evidence(self.points[numbers], np.argsort(order)[inverse], values, noise, *about)
+        evidence = evidence if levels is None else replace(evidence, blocks=levels[first][order])
         return replace(evidence, bounds=bounds) if bounds.any() else evidence, numbers
+
+    def _levels_of(self, when: Ints) -> Ints | None:
+        """Level of each factor in these answers, (n, k), -1 for none; None if they say nothing about offsets."""
+        if not self._blocks:
+            return None
+        factors = range(len(self._factors))
+        blocks = [self.block(index) or {} for index in when.tolist()]
+        levels = np.array([[block.get(factor, -1) for factor in factors] for block in blocks], dtype=np.intp)
+        known = learnable(levels)
+        levels[:, np.setdiff1d(np.array(factors), known)] = -1
+        return levels if known.size else None
 
     def _hopeless(self, stop: int) -> Ints:
         """The points that are hopeless for all that the first ``stop`` answers say."""

@@ -2,13 +2,14 @@
 
 The model of standardised measurements z at points x is
 
-    z = c + f(x) + e,    c ~ N(0, CENTRE^2),    f ~ GP(0, a^2 k + b^2 k_1),    e ~ N(0, s^2 / w)
+    z = c + f(x) + o + e,    c ~ N(0, CENTRE^2),    f ~ GP(0, a^2 k + b^2 k_1),    e ~ N(0, s^2 / w)
 
-with k Matern 5/2 of all parameters, k_1 the average over the parameters of Matern 5/2 of one alone, a lengthscale per
-parameter, which both share, and the trust w given (see `noise`). Where parameters act one by one, k_1 explains f, and
-every measurement tells about it wherever the other parameters were. Where points have an age, f changes: all kernels
-are multiplied by 2^(-|age - age'| / (2 h)), so that half of the variance of f is new after a half-life h. If f is
-rough along the axes, k is `Rough` and b is 0.
+with an offset o ~ N(0, t^2) that measurements of one block share, if there are blocks, k Matern 5/2 of all parameters,
+k_1 the average over the parameters of Matern 5/2 of one alone, a lengthscale per parameter, which both share, and the
+trust w given (see `noise`). Where parameters act one by one, k_1 explains f, and every measurement tells about it
+wherever the other parameters were. Where points have an age, f changes: all kernels are multiplied by 2^(-|age - age'|
+/ (2 h)), so that half of the variance of f is new after a half-life h. If f is rough along the axes, k is `Rough` and b
+is 0.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from noregret.gp import functions as sp
 from noregret.gp.kernels import Columns, Kernel, Matern, in_pieces
 from noregret.gp.posterior import Floats, Ints
 from noregret.optimizer.model.evidence import Evidence
-from noregret.optimizer.model.posterior import faded
+from noregret.optimizer.model.posterior import Blocks, faded
 
 CENTRE = 2.0
 """Prior standard deviation of the mean of f, in units of the measurements' spread. Not measured."""
@@ -33,7 +34,8 @@ class Fit:
     """Fitted numbers, in standardised units.
 
     ``amplitude`` is a, ``additive`` is b, 0 where there is no such part. ``neg_log_prior`` is the negative log prior,
-    relative to its maximum. ``half_life`` is h, in answers, infinite where f stays.
+    relative to its maximum. ``half_life`` is h, in answers, infinite where f stays. ``blocks`` are the t of the factors
+    of blocks, 0 for one that nothing can be learnt about.
     """
 
     lengthscales: tuple[float, ...]
@@ -44,6 +46,7 @@ class Fit:
     additive: float
     half_life: float = math.inf
     is_rough: bool = False
+    blocks: tuple[float, ...] = ()
 
     def kernel(self, groups: Ints) -> Kernel:
         """a^2 k + b^2 k_1, each coordinate with the lengthscale of its group."""
@@ -54,11 +57,17 @@ class Fit:
         return joint + self.additive**2 * AdditiveKernel(self.lengthscales, columns) if self.additive else joint
 
     def covariance(self, evidence: Evidence) -> Floats:
-        """Prior covariance of f at the points of the evidence, each at its time, (u, u)."""
-        matrix = self.kernel(evidence.groups)(evidence.points, evidence.points)
-        return (
-            matrix if evidence.ages is None else matrix * faded(evidence.ages[:, None] - evidence.ages, self.half_life)
-        )
+        """Prior covariance of f plus offsets at the points of the evidence, each at its time, (u, u)."""
+        matrix, blocks = self.kernel(evidence.groups)(evidence.points, evidence.points), self.blocks_of(evidence)
+        if evidence.ages is not None:
+            matrix = matrix * faded(evidence.ages[:, None] - evidence.ages, self.half_life)
+        return matrix if blocks is None else matrix + blocks.covariance(blocks.levels)
+
+    def blocks_of(self, evidence: Evidence) -> Blocks | None:
+        """Blocks of the points of the evidence, None if none has an effect."""
+        if evidence.blocks is None or not any(self.blocks):
+            return None
+        return Blocks(evidence.blocks[:, : len(self.blocks)], np.square(self.blocks))
 
     @property
     def size(self) -> float:
@@ -72,10 +81,10 @@ class Fit:
 
     @property
     def theta(self) -> Floats:
-        """Logarithms of what is fitted by descent: lengthscales, a and b, half-life if it is finite, noise."""
+        """Logarithms of what is fitted by descent: lengthscales, a and b, half-life if finite, offsets, noise."""
         amplitudes = [self.amplitude, self.additive] if self.additive else [self.amplitude]
         half_life = [self.half_life] if self.half_life < math.inf else []
-        return np.log([*self.lengthscales, *amplitudes, *half_life, self.noise])
+        return np.log([*self.lengthscales, *amplitudes, *half_life, *filter(None, self.blocks), self.noise])
 
 
 FAR = 100.0

@@ -69,7 +69,7 @@ def learn(fitted: FittedModels, evidence: Evidence, certain: Bools | None = None
     averages, total = evidence.pooled(precision)
     scatter = float((precision * (evidence.values - averages[evidence.where]) ** 2).sum())
     times = None if evidence.ages is None else -evidence.ages
-    rows = ObservationRows(evidence.points, averages - fit.centre, 1 / total, times)
+    rows = ObservationRows(evidence.points, averages - fit.centre, 1 / total, times, fit.blocks_of(evidence))
     process = condition(fit.kernel(evidence.groups), rows, fit.half_life, now=1.0)  # the next answer's time
     relative = trust * models.noise.levels(evidence.points)[evidence.where] if models.noise.varies else trust
     if told.bounds is not None:
@@ -90,6 +90,7 @@ def representative(fitted: FittedModels, evidence: Evidence, most: int) -> Ints:
         considered = np.unique(evidence.where[np.linspace(0, len(evidence) - 1, CONSIDERED).astype(np.intp)])
         return np.asarray(considered[representative(fitted, evidence.only(considered), most)])
     cover = spread(evidence.points / np.array(fitted.fit.lengthscales)[evidence.groups], most // 2)
+    cover = cover if evidence.blocks is None else np.unique(cover)  # rows of one point in several blocks
     mean, _ = learn(fitted, evidence.only(cover)).process.predict(evidence.points)
     return with_best(cover, mean, most)
 

@@ -8,12 +8,15 @@ rows X and L L' = K(X, X) + D, the posterior at arms A is
 One more observation is one more row of V, in O(rows * arms). Operations return a new posterior and share arrays.
 Where f changes, k is multiplied by 2^(-|t - s| / (2 h)) between times t and s, h the half-life in answers; the arms are
 at the time ``now``.
+
+Observations of one block, such as those of one machine, share an offset b ~ N(0, t^2). It is a part of their noise: D
+gains t^2 wherever two rows are of one block. Predictions are of f, without any offset.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -28,6 +31,28 @@ POINTS_AT_ONCE = 4096
 """Points that are predicted at once, so that memory is bounded. Not measured."""
 
 
+class Blocks(NamedTuple):
+    """Level of each of k factors that each row has, (r, k), -1 for none, and the variance of each factor, (k,)."""
+
+    levels: Ints
+    variances: Floats
+
+    def covariance(self, others: Ints) -> Floats:
+        """Covariance of the offsets of these rows with those of (m, k) levels, (r, m).
+
+        >>> Blocks(np.array([[0], [1], [-1]]), np.array([4.0])).covariance(np.array([[0], [-1]]))
+        array([[4., 0.],
+               [0., 0.],
+               [0., 0.]])
+        """
+        same = (self.levels[:, None] == others) & (others >= 0)
+        return np.asarray(same @ self.variances)
+
+    def of(self, block: Mapping[int, int]) -> Ints:
+        """Levels of an observation, (1, k), given those of its factors by their numbers."""
+        return np.array([[block.get(factor, -1) for factor in range(len(self.variances))]])
+
+
 class ObservationRows(NamedTuple):
     """Observations at (r, d) points: values, noise variances and times, each (r,); times are None if f stays."""
 
@@ -35,11 +60,19 @@ class ObservationRows(NamedTuple):
     values: Floats
     noise: Floats
     times: Floats | None = None
+    blocks: Blocks | None = None
 
     def only(self, kept: Ints) -> ObservationRows:
         """Some of the rows, in this order."""
         times = None if self.times is None else self.times[kept]
-        return ObservationRows(self.points[kept], self.values[kept], self.noise[kept], times)
+        blocks = self.blocks and self.blocks._replace(levels=self.blocks.levels[kept])
+        return ObservationRows(self.points[kept], self.values[kept], self.noise[kept], times, blocks)
+
+    @property
+    def noise_matrix(self) -> Floats:
+        """Covariance of the noise, offsets of blocks included, (r, r)."""
+        own = np.diag(self.noise)
+        return own if self.blocks is None else own + self.blocks.covariance(self.blocks.levels)
 
 
 def faded(answers: Floats, half_life: float) -> Floats:
@@ -100,6 +133,18 @@ class Conditioned:
         variance = self.prior(points) - np.einsum("ij,ij->j", lifted, lifted)
         return lifted, self.whitened @ lifted, np.sqrt(np.maximum(variance, 0.0))
 
+    def offset(self, block: Mapping[int, int] | None) -> tuple[Floats, float]:
+        """L^-1 C, (r,), and the prior variance: C the covariance of the rows with the offset of an observation."""
+        if block is None or self.rows.blocks is None:
+            return np.zeros(len(self.root)), 0.0
+        levels = self.rows.blocks.of(block)
+        lifted = solve_lower(self.root, self.rows.blocks.covariance(levels))[:, 0]
+        return lifted, float(self.rows.blocks.variances[levels[0] >= 0].sum())
+
+    def offsets(self, blocks: Iterable[Mapping[int, int] | None]) -> Floats:
+        """Expected offset of an observation in each of n blocks, (n,)."""
+        return np.array([float(self.offset(block)[0] @ self.whitened) for block in blocks])
+
     def given(self, known: Floats) -> Callable[[Floats, Floats], tuple[Floats, Floats, Floats]]:
         """Function of (n, d) points, which are lifted to (r, n) already.
 
@@ -144,7 +189,7 @@ def condition(
 ) -> Conditioned:
     """Condition on rows; ``matrix`` is `prior_matrix` of the rows, if it is known already."""
     matrix = prior_matrix(kernel, rows, half_life) if matrix is None else matrix
-    root = lower_root(factor * matrix + mean_variance + np.diag(rows.noise))
+    root = lower_root(factor * matrix + mean_variance + rows.noise_matrix)
     if root is None:
         raise ValueError(f"kernel matrix of {len(rows.noise)} rows is not positive definite: noise is too small for it")
     whitened = solve_lower(root, rows.values[:, None].copy())[:, 0]
@@ -168,6 +213,7 @@ class LaterRow(NamedTuple):
     corner: float
     """The diagonal."""
     whitened: float
+    block: Mapping[int, int] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,22 +265,33 @@ class PosteriorAtArms:
         """All rows."""
         first, arms = self.first.rows, self.row_arms[len(self.first.rows.values) :]
         values, noise, times = (np.array([row[i] for row in self.later]) for i in range(3))
+        blocks = first.blocks
+        if blocks is not None:
+            levels = np.vstack([blocks.levels, *(blocks.of(row.block or {}) for row in self.later)])
+            blocks = blocks._replace(levels=levels)
         return ObservationRows(
             np.vstack([first.points, self.arms[arms]]),
             np.concatenate([first.values, values]),
             np.concatenate([first.noise, noise]),
             None if first.times is None else np.concatenate([first.times, times]),
+            blocks,
         )
 
     @property
     def effective_dimension(self) -> float:
-        """Trace of K (K + D)^-1: the sum of variance / noise over the rows."""
+        """Trace of K (K + D)^-1: the sum of variance / noise over the rows, if D is diagonal."""
+        if self.rows.blocks is not None:
+            inverse = solve_lower(self.full.root, np.eye(self.rank))
+            return self.rank - float(np.einsum("ij,ij->", self.rows.noise_matrix, inverse.T @ inverse))
         return float((np.maximum(self.variance[self.row_arms], 0.0) / self.rows.noise).sum())
 
     @property
     def information_gain(self) -> float:
         """1/2 ln det(I + K / D)."""
-        return float(np.log(self.full.root.diagonal()).sum() - 0.5 * np.log(self.rows.noise).sum())
+        noise = np.log(self.rows.noise).sum()
+        if self.rows.blocks is not None:
+            noise = np.linalg.slogdet(self.rows.noise_matrix)[1]
+        return float(np.log(self.full.root.diagonal()).sum() - 0.5 * noise)
 
     @cached_property
     def full(self) -> Conditioned:
@@ -268,20 +325,30 @@ class PosteriorAtArms:
         """Noise variance of an observation of an arm."""
         return float(np.broadcast_to(self.ridge, self.mean.shape)[arm])
 
-    def told(self, arm: int, value: float, noise: float) -> PosteriorAtArms:
-        """Posterior after one more value of an arm, of this noise variance, now."""
+    def expected(self, arm: int, block: Mapping[int, int] | None = None) -> tuple[float, float, Floats]:
+        """Mean and variance of the next value of an arm in a block, without noise of its own, and its row of L."""
+        mean, variance = float(self.mean[arm]), max(float(self.variance[arm]), 0.0)
         left = np.concatenate([self.lifted[:, arm], self.steps[:, arm]])
-        corner = math.sqrt(max(float(self.variance[arm]), 0.0) + noise)
+        if block is None or self.first.rows.blocks is None:
+            return mean, variance, left
+        offset, prior = self.full.offset(block)
+        variance += prior - float((2 * left + offset) @ offset)
+        return mean + float(offset @ self.full.whitened), max(variance, 0.0), left + offset
+
+    def told(self, arm: int, value: float, noise: float, block: Mapping[int, int] | None = None) -> PosteriorAtArms:
+        """Posterior after one more value of an arm, of this noise variance, now, in a block."""
+        mean, variance, left = self.expected(arm, block)
+        corner = math.sqrt(variance + noise)
         shared = self.first.prior_covariance(self.arms[[arm]], self.arms)[0]
         step = (shared - left[: len(self.lifted)] @ self.lifted - left[len(self.lifted) :] @ self.steps) / corner
-        whitened = (value - float(self.mean[arm])) / corner
+        whitened = (value - mean) / corner
         return replace(
             self,
             row_arms=np.append(self.row_arms, arm),
             mean=self.mean + whitened * step,
             variance=self.variance - step**2,
             steps=np.vstack([self.steps, step]),
-            later=(*self.later, LaterRow(value, noise, self.first.now, left, corner, whitened)),
+            later=(*self.later, LaterRow(value, noise, self.first.now, left, corner, whitened, block)),
             rounds=self.rounds + 1,
         )
 

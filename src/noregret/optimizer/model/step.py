@@ -77,7 +77,7 @@ def _likeliest(plain: Explained, evidence: Evidence, tried: Ints) -> tuple[Level
     """The shift that explains most under a fit, and how many nats more than none."""
     hypothesis, fit, _ = plain
     standard = hypothesis.values.standardised(evidence)
-    each = replace(standard, points=standard.points[standard.where], where=np.arange(len(standard)))
+    each = standard.apart()
     noise = each.variance(fit.noise**2) / hypothesis.noise.trust(standard, fit)
     matrix = fit.covariance(each) + CENTRE**2 + np.diag(noise)
     before = (standard.when[:, None] < tried).astype(float)  # type: ignore[index]

@@ -71,7 +71,7 @@ class PooledRows:
 
     def noise_alone(self) -> float:
         """Factor on the noise with which a constant f explains the observations best."""
-        _, values, noise, _ = self.rows if self.bounded is None else self.rows.only(np.flatnonzero(~self.bounded))
+        _, values, noise, *_ = self.rows if self.bounded is None else self.rows.only(np.flatnonzero(~self.bounded))
         squares = float(((values - np.average(values, weights=1 / noise)) ** 2 / noise).sum()) + self.scatter
         return max(math.sqrt(squares / (len(values) + self.freedom)), 1.0)
 

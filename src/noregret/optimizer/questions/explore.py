@@ -153,6 +153,9 @@ class AroundSurprise:
         rows, arms = belief.rows, belief.row_arms
         remaining = np.maximum(rows.noise - belief.variance[arms], SAME * rows.noise)
         surprise = (rows.values - belief.mean[arms]) / np.sqrt(remaining)  # leave-one-out residuals by their deviations
+        if rows.blocks is not None:
+            inverse = np.linalg.inv(belief.full.root)
+            surprise = inverse.T @ belief.full.whitened / np.sqrt(np.einsum("ij,ij->j", inverse, inverse))
         surprise[~state.in_context[arms]] = -np.inf
         scaled, groups = state.history.points / reach, np.array(state.space.groups)
         for row in np.argsort(-surprise)[: np.count_nonzero(surprise >= CAUTION)]:

@@ -19,11 +19,12 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from platform import node
 from secrets import token_hex
 from threading import Event
 from typing import Any, Literal, Self, TypeVar
 
-from noregret.optimizer import Trial, corrected, withdrawn
+from noregret.optimizer import MACHINE, Trial, corrected, withdrawn
 from noregret.studies.store import trials
 from noregret.studies.store.databases.database import restoring_command
 from noregret.studies.store.faults import (
@@ -264,8 +265,9 @@ class Store:
         return NextTrial(replace(claimed, state="running", started=datetime.now()))
 
     def _told(self, outcome: Record) -> Record:
+        block = {**({MACHINE: node()} if node() else {}), **(outcome.block or {})}
         with self._storage.transaction() as connection:
-            stands = trials.tell(connection, self._found.id, outcome)
+            stands = trials.tell(connection, self._found.id, replace(outcome, block=block))
         if stands is None:
             raise KeyError(f"there is no trial {outcome.number}")
         return stands

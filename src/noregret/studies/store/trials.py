@@ -156,6 +156,7 @@ def tell(transaction: Transaction, study: int, outcome: Record) -> Record | None
             readings=outcome.readings,
             failure=outcome.failure,
             fidelity=outcome.fidelity or its.fidelity,
+            block=outcome.block or its.block,
             seconds=outcome.seconds,
             stderr=outcome.stderr,
             is_stopped=outcome.is_stopped,

@@ -27,7 +27,7 @@ TEXTS = ("state", "failure", "started", "pair")
 
 OPTUNA_STATES = {"done": "COMPLETE", "failed": "FAIL", "withdrawn": "FAIL", "running": "RUNNING", "waiting": "WAITING"}
 """Optuna's name for each state. A trial that lacks an objective has failed: Optuna has no missing values."""
-OPTUNA_ATTRIBUTES = "readings", "context", "fidelity", "failure", "seconds"
+OPTUNA_ATTRIBUTES = "readings", "context", "fidelity", "block", "failure", "seconds"
 """Parts of a trial that become attributes."""
 
 FORMULAS = "=+-@\t\r\n"
@@ -199,7 +199,9 @@ def _typed(study: Study, table: TrialRows, column: str, cell: str, header: Seque
     given = {"fidelity": study.fidelity, "context": study.context}.get(kind) or {}
     if name in given:
         return _read(given[name], cell)
-    if column in TEXTS or column.removeprefix("trial.") in TEXTS or column.partition(".")[0] == "bound":
+    if kind == "block" and cell.isdecimal() and str(int(cell)) == cell:
+        return int(cell)
+    if column in TEXTS or column.removeprefix("trial.") in TEXTS or kind in ("bound", "block"):
         return cell
     return cell if column == "trial" or column in table.unknown([column]) else _number(column, cell)
 
