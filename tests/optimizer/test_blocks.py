@@ -10,7 +10,7 @@ from noregret.optimizer import Choice, Float, Optimizer, Reading, Trial
 from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.fit import FitMatern, Likelihood
 from noregret.optimizer.model.kernel import CENTRE
-from noregret.optimizer.model.posterior import Blocks, ObservationRows, condition
+from noregret.optimizer.model.posterior import ObservationRows, Offsets, condition
 
 SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
 
@@ -41,7 +41,7 @@ def test_the_posterior_is_that_of_a_dense_solve():
     mean = shared.T @ np.linalg.solve(covariance, values)
     joint = kernel(arms, arms) - shared.T @ np.linalg.solve(covariance, shared)
 
-    rows = ObservationRows(arms[row_arms[:6]], values[:6], noise[:6], None, Blocks(levels[:6], variances))
+    rows = ObservationRows(arms[row_arms[:6]], values[:6], noise[:6], None, Offsets(levels[:6], variances))
     posterior = condition(kernel, rows).at(arms, row_arms[:6], 0.1)
     for i in range(6, 10):
         before = np.linalg.solve(covariance[:i, :i], np.column_stack([values[:i], covariance[:i, i]]))
@@ -66,7 +66,7 @@ def test_rows_without_a_block_have_noise_alone():
     rng, kernel = np.random.default_rng(0), Matern(2.5, (0.4,))
     points, values, noise = rng.random((5, 1)), rng.normal(size=5), np.full(5, 0.1)
     plain = condition(kernel, ObservationRows(points, values, noise))
-    none = Blocks(np.full((5, 1), -1), np.array([2.0]))
+    none = Offsets(np.full((5, 1), -1), np.array([2.0]))
     assert (condition(kernel, ObservationRows(points, values, noise, None, none)).root == plain.root).all()
 
 

@@ -126,7 +126,7 @@ class StoredOutcome(NamedTuple):
     outcome: Record
 
 
-class Ledger(TrialTable):
+class LiveTable(TrialTable):
     """All trials of a study, and the order in which suggestions knew of their answers."""
 
     def __init__(self, storage: Storage, found: StoredStudy, study: Study) -> None:
@@ -248,7 +248,7 @@ class LiveStudy:
         fitting: Fitting,
     ) -> None:
         self.study, self.measures = study, study.measures
-        self._storage, self.ledger = storage, Ledger(storage, found, study)
+        self._storage, self.ledger = storage, LiveTable(storage, found, study)
         self._model = ModelClient(replay_of(study), chooser)
         self._leases, self._lock, self.fitting = LeaseMonitor(lease), Lock(), fitting
         self._latest: Known | None = None

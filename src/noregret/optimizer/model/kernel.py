@@ -23,7 +23,7 @@ from noregret.gp import functions as sp
 from noregret.gp.kernels import Columns, Kernel, Matern, in_pieces
 from noregret.gp.posterior import Floats, Ints
 from noregret.optimizer.model.evidence import Evidence
-from noregret.optimizer.model.posterior import Blocks, faded
+from noregret.optimizer.model.posterior import Offsets, faded
 
 CENTRE = 2.0
 """Prior standard deviation of the mean of f, in units of the measurements' spread. Not measured."""
@@ -63,11 +63,11 @@ class Fit:
             matrix = matrix * faded(evidence.ages[:, None] - evidence.ages, self.half_life)
         return matrix if blocks is None else matrix + blocks.covariance(blocks.levels)
 
-    def blocks_of(self, evidence: Evidence) -> Blocks | None:
-        """Blocks of the points of the evidence, None if none has an effect."""
+    def blocks_of(self, evidence: Evidence) -> Offsets | None:
+        """Offsets of the points of the evidence, None if none has an effect."""
         if evidence.blocks is None or not any(self.blocks):
             return None
-        return Blocks(evidence.blocks[:, : len(self.blocks)], np.square(self.blocks))
+        return Offsets(evidence.blocks[:, : len(self.blocks)], np.square(self.blocks))
 
     @property
     def size(self) -> float:

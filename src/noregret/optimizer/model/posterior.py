@@ -31,7 +31,7 @@ POINTS_AT_ONCE = 4096
 """Points that are predicted at once, so that memory is bounded. Not measured."""
 
 
-class Blocks(NamedTuple):
+class Offsets(NamedTuple):
     """Level of each of k factors that each row has, (r, k), -1 for none, and the variance of each factor, (k,)."""
 
     levels: Ints
@@ -40,7 +40,7 @@ class Blocks(NamedTuple):
     def covariance(self, others: Ints) -> Floats:
         """Covariance of the offsets of these rows with those of (m, k) levels, (r, m).
 
-        >>> Blocks(np.array([[0], [1], [-1]]), np.array([4.0])).covariance(np.array([[0], [-1]]))
+        >>> Offsets(np.array([[0], [1], [-1]]), np.array([4.0])).covariance(np.array([[0], [-1]]))
         array([[4., 0.],
                [0., 0.],
                [0., 0.]])
@@ -60,7 +60,7 @@ class ObservationRows(NamedTuple):
     values: Floats
     noise: Floats
     times: Floats | None = None
-    blocks: Blocks | None = None
+    blocks: Offsets | None = None
 
     def only(self, kept: Ints) -> ObservationRows:
         """Some of the rows, in this order."""
