@@ -78,7 +78,7 @@ def test_words_for_what_does_not_apply_are_dropped(tmp_path, capsys):
     assert report["best"]["params"] == {"model": "forest", "depth": 6}
     assert report["baseline"] is None
     lines = said(capsys, "export", path, "--csv").out.splitlines()
-    assert lines[0] == "trial,state,value,noise,model,depth,rate,started,seconds"
+    assert lines[0] == "trial,state,value,noise,model,depth,rate,block.machine,started,seconds"
     assert {tuple(cell == "" for cell in line.split(",")[5:7]) for line in lines[1:]} == {(True, False), (False, True)}
     (tmp_path / "e.csv").write_text("\n".join(lines))
     other = written(tmp_path, study=STUDY.replace("[budget]", 'name = "other"\n[budget]'))
