@@ -17,7 +17,7 @@ def bounds(requirements: Iterable[str]) -> Iterator[tuple[str, tuple[int, ...]]]
     """Packages with their lower bounds, those of extras that are named too."""
     for requirement in requirements:
         bound = re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", requirement)
-        extras = re.fullmatch(r"noregret\[([\w,-]+)\]", requirement)
+        extras = re.fullmatch(rf"{project['name']}\[([\w,-]+)\]", requirement)
         if bound:
             yield bound[1], tuple(map(int, bound[2].split(".")))
         else:
@@ -29,7 +29,7 @@ def bounds(requirements: Iterable[str]) -> Iterator[tuple[str, tuple[int, ...]]]
 others = {"peers", "benchmarks", "check", "dev", "all"}
 extras = sys.argv[1] if len(sys.argv) > 1 else ",".join(project["optional-dependencies"].keys() - others)
 lowest: dict[str, tuple[int, ...]] = {}
-for package, version in bounds([*project["dependencies"], f"noregret[{extras}]"]):
+for package, version in bounds([*project["dependencies"], f"{project['name']}[{extras}]"]):
     lowest[package] = max(version, lowest.get(package, version))
 for package, version in sorted(lowest.items()):
     print(f"{package}=={'.'.join(map(str, version))}")

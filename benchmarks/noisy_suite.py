@@ -1,6 +1,6 @@
 """Optimisers on the public suite of noisy functions, bbob-noisy: f101 to f130 in 2, 3, 5 and 10 dimensions.
 
-Install what is needed with ``pip install 'noregret[peers,lab]'``, and
+Install what is needed with ``pip install '.[peers,lab]'``, and
 
     python -m benchmarks.noisy_suite --optimisers noregret random --functions 101 110 --dimensions 2 --longest 10
 

@@ -12,14 +12,14 @@ from tempfile import TemporaryDirectory
 import noregret
 
 EXTRAS = {
-    "init study.toml": "noregret[tune]",
-    "schema": "noregret[tune]",
-    "tune study.toml": "noregret[tune]",
-    "report study.toml": "noregret[tune]",
-    "watch study.toml": "noregret[tune]",
-    "reproduce bkb/fig1 --quick": "noregret[lab]",
-    "run random --problem rkhs-se --plot regret.png": "noregret[lab]",
-    "run random --problem rkhs-se": "noregret[lab]",
+    "init study.toml": "tune",
+    "schema": "tune",
+    "tune study.toml": "tune",
+    "report study.toml": "tune",
+    "watch study.toml": "tune",
+    "reproduce bkb/fig1 --quick": "lab",
+    "run random --problem rkhs-se --plot regret.png": "lab",
+    "run random --problem rkhs-se": "lab",
 }
 
 
@@ -32,13 +32,14 @@ def command(arguments):
 def check_the_environment():
     """Check that only the package, its dependencies and pip are installed."""
     found = {distribution.name.lower() for distribution in distributions()}
-    assert found - {"pip", "setuptools", "wheel"} == {"noregret", "numpy", "scipy", "threadpoolctl"}, found
+    assert found - {"pip", "setuptools", "wheel"} == {"noregret-tuner", "numpy", "scipy", "threadpoolctl"}, found
     assert not any(map(find_spec, ("matplotlib", "rich", "optuna", "pydantic")))
 
 
 def check_the_readme():
     """Check that the code of the README, from the metadata of the wheel, runs."""
-    blocks = re.findall(r"^```python\n(.*?)^```$", str(metadata("noregret").get_payload()), re.DOTALL | re.MULTILINE)
+    text = str(metadata("noregret-tuner").get_payload())
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     names = {}
     with TemporaryDirectory() as folder, chdir(folder):
         for block in blocks:
@@ -58,7 +59,8 @@ def check_the_commands():
         refused = command(arguments)
         assert refused.returncode == 2, (arguments, refused.stderr)
         assert refused.stderr.count("\n") == 1, (arguments, refused.stderr)
-        assert f"pip install '{extra}'" in refused.stderr, (arguments, refused.stderr)
+        said = f"of the extra noregret-tuner[{extra}]: pip install '.[{extra}]'"
+        assert said in refused.stderr, (arguments, refused.stderr)
 
 
 def check_the_data():

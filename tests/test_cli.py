@@ -12,6 +12,7 @@ import pytest
 
 from noregret import Trace, algorithms, problems
 from noregret.cli import main
+from noregret.extra import missing
 
 SMALL = ["--problem", "rkhs-se", "--rounds", "30", "--trials", "2", "--jobs", "1"]
 
@@ -209,7 +210,7 @@ def test_ctrl_c_stops_cleanly_and_keeps_what_is_finished(tmp_path, jobs):
 def test_without_the_lab_the_extra_is_named(capsys, monkeypatch, tmp_path, module, package):
     monkeypatch.setitem(sys.modules, module, None)
     assert main(["run", "random", *SMALL, "--plot", str(tmp_path / "x.png")]) == 2
-    assert capsys.readouterr().err == f"noregret: this needs {package}: pip install 'noregret[lab]'\n"
+    assert capsys.readouterr().err == f"noregret: {missing(package, 'lab')}\n"
     assert main(["list"]) == 0
 
 

@@ -44,7 +44,7 @@ def test_bash_completes_commands_options_and_files(tmp_path, capsys, words, expe
 def test_without_the_extra_completion_says_what_to_install(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "shtab", None)
     assert main(["completion", "zsh"]) == 2
-    assert "pip install 'noregret[completion]'" in capsys.readouterr().err
+    assert "pip install '.[completion]'" in capsys.readouterr().err
 
 
 def test_the_library_logs_to_one_logger_that_is_quiet_by_default():

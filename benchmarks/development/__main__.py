@@ -11,7 +11,7 @@ prints paired differences (this less other) with their standard errors over the 
 - mixed: spaces with whole numbers and choices;
 - named: choices only;
 - real: timings of a GPU kernel, accuracies of neural networks, and simulations of SimOpt. They have their own noise, so
-  ``--noises`` does not apply. Some need ``pip install 'noregret[benchmarks]'``. ``--by problem`` shows them one by one,
+  ``--noises`` does not apply. Some need ``pip install '.[benchmarks]'``. ``--by problem`` shows them one by one,
   and ``--random`` prints the results of random search at the same budgets and seeds.
 
 Columns: ``recommended``, the regret of `best().params`; ``on the way``, the mean regret of all trials; both are

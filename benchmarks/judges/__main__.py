@@ -1,6 +1,6 @@
 """Optimizer against the methods of SimOpt, Kernel Tuner and SMAC, and against TPE, on problems of other libraries.
 
-    pip install 'noregret[benchmarks,peers,lab]' kernel_tuner==1.5.0 smac==2.4.1
+    pip install '.[benchmarks,peers,lab]' kernel_tuner==1.5.0 smac==2.4.1
     python -m benchmarks.judges --seeds 10
 
 - simopt: box problems of SimOpt with 200 and 1,000 replications, against its ASTRODF, Nelder-Mead and random search;

@@ -85,7 +85,7 @@ reading of the table.
 **Seeds.** A seed of a problem counts when all methods have finished it. A method that raises an error is listed,
 and is not ranked on that problem.
 
-    pip install 'noregret[benchmarks,peers,lab]' kernel_tuner==1.5.0 smac==2.4.1
+    pip install '.[benchmarks,peers,lab]' kernel_tuner==1.5.0 smac==2.4.1
     python -m benchmarks.judges --seeds 10       # about three CPU hours; continues where it was stopped
     python -m benchmarks.judges --quick          # ten minutes
     python -m benchmarks.judges --report

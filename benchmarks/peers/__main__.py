@@ -1,6 +1,6 @@
 """noregret's Optimizer against other optimisers, on the same problems, noises and seeds.
 
-Install the others with ``pip install 'noregret[peers]'``, and
+Install the others with ``pip install '.[peers]'``, and
 
     python -m benchmarks.peers --peers noregret optuna-tpe --problems branin cloud --seeds 5 --budgets 50 200
 

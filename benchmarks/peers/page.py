@@ -63,7 +63,7 @@ length 0.
 """
 RUNNING = """## How to run it
 
-    pip install 'noregret[peers,lab]'
+    pip install '.[peers,lab]'
     python -m benchmarks.peers --peers noregret optuna-tpe --seeds 10 --budgets 10 20 50 100 200
     python -m benchmarks.peers --keep
 

@@ -31,9 +31,9 @@ else:
             found = globals()[name] = getattr(import_module(home), name)
             return found
         if name == "__version__":
-            from importlib.metadata import version
+            from noregret.extra import version
 
-            return version("noregret")
+            return version()
         if name == "__all__":
             return _public().__all__
         if not name.startswith("_") and name in _public().__all__:

@@ -8,6 +8,12 @@ import sys
 def main() -> int:
     """Carry out the command line; 130 if stopped by Ctrl-C, also while the packages it needs are imported."""
     try:
+        from noregret.extra import is_overwritten, other_distribution
+
+        if other := other_distribution():
+            print(f"noregret: {other}", file=sys.stderr)
+            if is_overwritten():
+                return 2
         from noregret.cli import main as carry_out
 
         return carry_out()

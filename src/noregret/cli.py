@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from noregret.extra import MissingExtra, extra
+from noregret.extra import MissingExtra, extra, version
 from noregret.service.command import add_mcp, add_serve
 from noregret.studies.command import add_tune
 from noregret.studies.errors import StudyError
@@ -118,9 +118,7 @@ class Version(argparse.Action):
     """The option ``--version``: the version is read when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from importlib.metadata import version
-
-        say(f"noregret {version('noregret')}")
+        say(f"noregret {version()}")
         parser.exit()
 
 

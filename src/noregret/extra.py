@@ -1,9 +1,15 @@
-"""Import of optional packages, with a message that names the extra to install."""
+"""The distribution that noregret is installed as: its version, its extras, and another one in the same folder."""
 
 from __future__ import annotations
 
+import sys
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
+
+DISTRIBUTION = "noregret-tuner"
+"""Name on a package index. The name of the import and of the command belongs to another project there."""
 
 
 class MissingExtra(ImportError):
@@ -15,5 +21,41 @@ def extra(module: str, name: str = "lab") -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        package = module.partition(".")[0]
-        raise MissingExtra(f"this needs {package}: pip install 'noregret[{name}]'") from error
+        raise MissingExtra(missing(module.partition(".")[0], name)) from error
+
+
+def missing(package: str, name: str) -> str:
+    """Sentence about a package that is not installed.
+
+    >>> missing("rich", "tune")
+    "this needs rich, of the extra noregret-tuner[tune]: pip install '.[tune]' in a clone of noregret"
+    """
+    return f"this needs {package}, of the extra {DISTRIBUTION}[{name}]: pip install '.[{name}]' in a clone of noregret"
+
+
+@cache
+def version() -> str:
+    """Return the version that is installed, or raise MissingExtra if noregret runs from a folder without it."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError as error:
+        raise MissingExtra(f"{DISTRIBUTION} is not installed: run pip install . in the clone of noregret") from error
+
+
+def other_distribution(package: Path = Path(__file__).parent) -> str:
+    """Sentence about another distribution that has written to the folder of this package; empty if there is none."""
+    found = sorted(package.parent.glob("noregret-[0-9]*-info"))
+    if not found:
+        return ""
+    name, _, number = found[0].stem.partition("-")
+    return (
+        f"{name} {number} is installed in the same folder as {DISTRIBUTION}, and they overwrite each other: "
+        f"pip uninstall {name} {DISTRIBUTION}, then install {DISTRIBUTION} again"
+    )
+
+
+def is_overwritten() -> bool:
+    """Return True if ``noregret/__init__.py`` is of another distribution."""
+    return not hasattr(sys.modules["noregret"], "moved")

@@ -150,7 +150,7 @@ def test_frames_go_out_and_come_in_again():
 
 def test_without_pandas_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"pip install 'noregret\[frames\]'"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[frames\]'"):
         fresh().to_frame()
 
 

@@ -155,7 +155,7 @@ def test_a_loop_of_ones_own_with_objectives_and_constraints(notes):
 
 def test_a_package_that_is_missing_is_named_before_anything_runs(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "wandb", None)
-    with pytest.raises(ImportError, match=r"pip install 'noregret\[wandb\]'"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[wandb\]'"):
         trackers.wandb()
 
 

@@ -375,7 +375,7 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path, capsys, mo
     monkeypatch.setitem(sys.modules, "rich", None)
     for command in ("tune", "report", "watch"):
         assert main([command, str(study)]) == 2
-        assert "pip install 'noregret[tune]'" in capsys.readouterr().err
+        assert "pip install '.[tune]'" in capsys.readouterr().err
 
 
 def test_the_core_does_not_import_what_only_tuning_needs():

@@ -520,7 +520,7 @@ def test_a_fault_of_the_server_is_a_result_and_not_the_end(agent, studies, monke
 def test_a_missing_package_is_named(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "mcp", None)
     assert main(["mcp"]) == 2
-    assert "pip install 'noregret[mcp]'" in capsys.readouterr().err
+    assert "pip install '.[mcp]'" in capsys.readouterr().err
 
 
 @pytest.mark.slow

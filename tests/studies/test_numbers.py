@@ -136,7 +136,7 @@ def test_export_on_the_command_line(tmp_path, capsys):
 
 def test_without_the_extra_parquet_says_what_to_install(filled, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"pip install 'noregret\[frames\]'"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[frames\]'"):
         exported(filled, records_of(filled), "parquet")
 
 

@@ -151,7 +151,7 @@ def test_functions_and_versus_need_no_pydantic_and_study_files_say_what_to_insta
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     refused, trials, *_, undecided = done.stdout.splitlines()
     assert (refused, trials, undecided) == ("2", "3", "4"), done.stderr
-    assert "pip install 'noregret[tune]'" in done.stderr
+    assert "pip install '.[tune]'" in done.stderr
 
 
 def test_a_check_says_what_may_be_given_by_its_type_or_by_a_schema():

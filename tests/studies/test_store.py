@@ -318,7 +318,7 @@ def test_storages_that_cannot_be(file_study, url, message, monkeypatch):
 
 def test_a_server_without_its_driver(file_study, monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(StudyError, match=r"this needs psycopg: pip install 'noregret\[postgresql\]'"):
+    with pytest.raises(StudyError, match=r"this needs psycopg, .*: pip install '\.\[postgresql\]'"):
         Store(replace(file_study, storage="postgresql://u@127.0.0.1/d"))
 
 

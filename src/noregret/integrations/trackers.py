@@ -12,13 +12,12 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib.metadata import version
 from queue import SimpleQueue
 from threading import Event, Thread
 from time import time
 from typing import Any, Literal, Protocol, Self
 
-from noregret.extra import extra
+from noregret.extra import extra, version
 from noregret.optimizer import VALUE, CandidateTable, Estimate, Measures, Optimizer, ParameterSpace, Trial
 
 LOG = logging.getLogger("noregret")
@@ -177,7 +176,7 @@ def described(optimizer: Optimizer) -> dict[str, Any]:
         **parameters,
         **{f"baseline.{name}": value for name, value in baseline.items()},
         **{f"constraint.{name}": f"{its.operator} {its.bound:g}" for name, its in bounds},
-        "noregret": version("noregret"),
+        "noregret": version(),
     }
 
 

@@ -12,12 +12,12 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from importlib.metadata import version
 from inspect import signature
 from typing import Any, get_args
 
 import numpy as np
 
+from noregret.extra import version
 from noregret.files import write_atomically
 from noregret.gp.seeds import child
 from noregret.optimizer.config import OptimizerConfig
@@ -50,7 +50,7 @@ def write(path: str | os.PathLike[str], optimizer: Any) -> None:
     content = {
         "saved": KIND,
         "format": FORMAT,
-        "version": version("noregret"),
+        "version": version(),
         "space": _space(optimizer.space),
         "baseline": None if optimizer.baseline is None else _params(optimizer.space, optimizer.baseline),
         "options": {name: _plain(getattr(optimizer, name)) for name in names if name not in OTHERWISE},

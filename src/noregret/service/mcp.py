@@ -12,7 +12,6 @@ import logging
 import math
 import signal
 from collections.abc import Iterable, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -24,6 +23,7 @@ from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAn
 from pydantic import AfterValidator, Field, ValidationError, create_model
 
 from noregret.comparison import Comparison
+from noregret.extra import version
 from noregret.files import write_atomically
 from noregret.formatting import shown
 from noregret.gp.threads import one_thread
@@ -497,7 +497,7 @@ def server(studies: Studies, folder: Path) -> Server[Any]:
         return CallToolResult(content=[TextContent(type="text", text=_as_text(answer))], structured_content=answer)
 
     handlers: Any = {"on_list_tools": list_tools, "on_call_tool": call_tool}
-    return Server("noregret", version=version("noregret"), instructions=INSTRUCTIONS, **handlers)
+    return Server("noregret", version=version(), instructions=INSTRUCTIONS, **handlers)
 
 
 def _as_text(answer: Answer) -> str:

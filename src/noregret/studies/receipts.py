@@ -14,11 +14,11 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from noregret.comparison import Comparison
+from noregret.extra import version
 from noregret.files import write_atomically
 from noregret.studies.errors import StudyError
 from noregret.terminal import printable, say
@@ -51,7 +51,7 @@ def receipt(
         "result": result,
         "seed": seed,
         "baseline": baseline,
-        "versions": {"noregret": version("noregret"), "python": platform.python_version()},
+        "versions": {"noregret": version(), "python": platform.python_version()},
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "comparison": comparison.document(),
         "statement": statement(comparison),

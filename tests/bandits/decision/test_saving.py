@@ -6,7 +6,6 @@ import math
 import os
 import pickle
 from dataclasses import dataclass
-from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -25,6 +24,7 @@ from noregret import (
     SquaredExponential,
     Tabular,
     Thompson,
+    __version__,
     algorithms,
 )
 from noregret.bandits.decision.saving import describe
@@ -246,7 +246,7 @@ def test_a_box_is_compared_by_its_points(tmp_path):
 def test_a_file_says_which_version_wrote_it(tmp_path):
     batches().save(tmp_path / "run.npz")
     with np.load(tmp_path / "run.npz") as file:
-        assert json.loads(str(file["about"]))["version"] == version("noregret")
+        assert json.loads(str(file["about"]))["version"] == __version__
 
 
 def test_a_table_is_saved_as_an_array(tmp_path):

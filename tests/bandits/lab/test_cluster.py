@@ -71,7 +71,7 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path, monkeypatch, capsys):
 
 def test_without_dask_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingExtra, match=r"needs distributed: pip install 'noregret\[cluster\]'"):
+    with pytest.raises(MissingExtra, match=r"needs distributed, .*: pip install '\.\[cluster\]'"):
         list(Engine(backend="dask", scheduler="tcp://127.0.0.1:9").each([partial(abs, 1)]))
 
 

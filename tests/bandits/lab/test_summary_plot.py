@@ -132,5 +132,5 @@ def test_band_is_for_one_variable():
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtra, match=r"needs matplotlib: pip install 'noregret\[lab\]'"):
+    with pytest.raises(MissingExtra, match=r"needs matplotlib, .*: pip install '\.\[lab\]'"):
         plot.regret({"mine": [trace([1])]})

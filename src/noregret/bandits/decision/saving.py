@@ -14,7 +14,6 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
-from importlib.metadata import version
 from itertools import count, repeat
 from typing import Any, Literal, NamedTuple
 
@@ -23,6 +22,7 @@ import numpy as np
 from noregret.bandits.belief.arms import Box, as_space
 from noregret.bandits.belief.cluster import Blocks
 from noregret.bandits.decision.loops import Algorithm
+from noregret.extra import version
 from noregret.files import write_atomically
 from noregret.gp.arrays import numpy_of
 from noregret.gp.posterior import Floats
@@ -79,7 +79,7 @@ def write(path: str | os.PathLike[str], state: State) -> None:
     arrays: dict[str, Any] = {}
     about = {
         "format": FORMAT,
-        "version": version("noregret"),
+        "version": version(),
         "asks": state.digest,
         "algorithm": describe(state.algorithm, arrays),
         "repr": repr(state.algorithm),
@@ -206,7 +206,7 @@ def check_asks(digest: str, about: dict[str, Any], path: str) -> None:
     elif digest != about["asks"]:
         raise ValueError(
             f"replaying {path} asks for other arms than were asked for then. It was saved by noregret "
-            f"{about['version']}, this is {version('noregret')}: the algorithm or its dependencies have changed. "
+            f"{about['version']}, this is {version()}: the algorithm or its dependencies have changed. "
             "To continue from its rewards nevertheless, tell them to a new policy: they are 'sent_arms' and "
             "'sent_rewards' in the file, the arms are 'arms'"
         )

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,7 +31,7 @@ from noregret.bandits.lab.run import check_follows, run
 from noregret.bandits.lab.trace import Row, summarise
 from noregret.bandits.lab.trials import Engine, EngineFailed, Task, Work, build, children, keywords, played
 from noregret.bandits.problems.tables import data_file
-from noregret.extra import extra
+from noregret.extra import extra, version
 from noregret.gp.kernels import Kernel, Matern, SquaredExponential
 from noregret.gp.posterior import Floats
 from noregret.terminal import Refused, say
@@ -79,7 +78,7 @@ def run_algorithms(args: argparse.Namespace) -> None:
     }
     _check_builds(problem, makers, seeds[0])
     # the file of a trace has a hash of everything that the trial depends on
-    record = json.dumps([args.rounds, args.seed, settings, version("noregret")], sort_keys=True, default=repr)
+    record = json.dumps([args.rounds, args.seed, settings, version()], sort_keys=True, default=repr)
     digest = hashlib.sha256(record.encode()).hexdigest()[:8]
     tasks = [
         Task(name, Path(f"{args.problem}_{name}_{digest}_{i:04d}"), partial(played, problem, maker, args.rounds, seed))

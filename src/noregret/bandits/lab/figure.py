@@ -19,7 +19,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -41,6 +40,7 @@ from noregret.bandits.lab.trace import (
 )
 from noregret.bandits.lab.trials import Task, build, played
 from noregret.bandits.problems import Changing, Problem
+from noregret.extra import version
 from noregret.gp.posterior import Floats
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def measured(measure: Measure, rounds: int, seed: np.random.SeedSequence) -> Mea
 
 def kept_at(key: str, label: str, trial: int, depends: Sequence[Any]) -> Path:
     """Path of a trial, with a hash of everything that the trial depends on."""
-    record = json.dumps([key, label, *depends, version("noregret")], sort_keys=True)
+    record = json.dumps([key, label, *depends, version()], sort_keys=True)
     return Path(key, f"{label}_{hashlib.sha256(record.encode()).hexdigest()[:8]}_{trial:04d}")
 
 

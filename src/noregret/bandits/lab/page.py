@@ -13,12 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from html import escape
-from importlib.metadata import version
+from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from noregret.bandits.lab.figure import OUTCOMES, Figure, Setting, Table, Verdict
+from noregret.extra import version
 from noregret.files import write_atomically
 
 REPORT, RUNS, PAGE = "report.json", "runs.json", "index.html"
@@ -142,7 +143,7 @@ def runs_in(folder: Path) -> list[dict[str, Any]]:
 
 def installed() -> dict[str, str]:
     """Versions and machine that the numbers depend on."""
-    found = {name: version(name) for name in ("noregret", "numpy", "scipy")}
+    found = {"noregret": version(), "numpy": metadata.version("numpy"), "scipy": metadata.version("scipy")}
     return found | {"python": platform.python_version(), "machine": platform.platform(terse=True)}
 
 

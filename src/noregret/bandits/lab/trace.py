@@ -14,8 +14,6 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -23,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, stdtrit
 
+from noregret.extra import version
 from noregret.files import write_atomically
 from noregret.formatting import number
 from noregret.gp.posterior import Floats, Ints
@@ -33,12 +32,9 @@ WATCHED = "watched."
 RECORD = ("seconds", "algorithm", "problem", "seed", "versions")
 
 
-recorded_version = cache(version)
-
-
 def recorded_versions() -> dict[str, str]:
     """The versions of noregret and NumPy."""
-    return {name: recorded_version(name) for name in ("noregret", "numpy")}
+    return {"noregret": version(), "numpy": np.__version__}
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
@@ -28,7 +27,7 @@ from noregret.bandits.lab import plot
 from noregret.bandits.lab.run import ChangingWorld, Watch, World, check_world, run
 from noregret.bandits.lab.trace import Interval, Measurement, Trace, final_regret, mean_interval, stored, summarise
 from noregret.bandits.problems.problem import Continuous
-from noregret.extra import extra
+from noregret.extra import extra, version
 from noregret.formatting import number
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ def _check_versions(client: Any) -> None:
 
 def _installed() -> str:
     try:
-        return version("noregret")
+        return version()
     except ImportError:
         return "not installed"
 

@@ -9,7 +9,6 @@ import signal
 import socket
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, closing
-from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,6 +20,7 @@ from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
 from fastapi.staticfiles import StaticFiles
 
+from noregret.extra import version
 from noregret.gp.threads import one_thread
 from noregret.service import models
 from noregret.service.answers import Contradiction, Unknown, faults
@@ -88,7 +88,7 @@ def application(studies: Studies, token: str | None = None, rate: float | None =
     app = FastAPI(
         title="noregret",
         summary="Find the best of many options from noisy measurements.",
-        version=version("noregret"),
+        version=version(),
         docs_url=None,
         redoc_url=None,
         lifespan=closing,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, MutableMapping
-from importlib.metadata import version
 from multiprocessing import active_children
 from pathlib import Path
 from time import monotonic
@@ -22,6 +21,7 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from noregret.extra import version
 from noregret.service import answers
 from noregret.service.http.security import App, Receive, Scope, Send
 from noregret.service.studies import Studies
@@ -41,7 +41,7 @@ class Metrics:
         # one series for each count, without a second one for the time of its first request
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
-        Info("noregret", "Version of the server.", registry=self._registry).info({"version": version("noregret")})
+        Info("noregret", "Version of the server.", registry=self._registry).info({"version": version()})
         self._requests = Counter(
             "noregret_requests", "Answered requests.", ("method", "route", "status"), registry=self._registry
         )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
-from importlib.metadata import version
 from importlib.resources import files
 from urllib.parse import quote
 
 from fastapi.openapi.docs import get_swagger_ui_html
 
+from noregret.extra import version
 from noregret.service.models import ListedStudy
 from noregret.studies.page.serving import allowed, headers, policy
 
@@ -44,7 +44,7 @@ def index(studies: Sequence[ListedStudy], following: str | None) -> tuple[str, d
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
         f"<title>Studies - noregret</title><style>{style}</style></head>\n"
         f"<body><main><header><h1>Studies</h1></header>{table}{more}"
-        f"<footer>{links} · noregret {escape(version('noregret'))}</footer></main></body></html>\n"
+        f"<footer>{links} · noregret {escape(version())}</footer></main></body></html>\n"
     )
     return text, headers(policy(style, ""))
 

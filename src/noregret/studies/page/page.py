@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
+from noregret.extra import version
 from noregret.optimizer import VALUE, Choice, Share, Trial
 from noregret.studies import words
 from noregret.studies.learning import prose
@@ -138,7 +138,7 @@ def content(findings: Findings, against: Findings | None = None) -> str:
     return (
         f"<header><h1>{name}</h1><p class='soft'>{progress}</p></header>"
         f"<nav>{nav}</nav>{first}{other}{''.join(shown.values())}{_how(findings)}{_data(findings)}"
-        f"<footer>Written by noregret {version('noregret')}, {datetime.now():%Y-%m-%d %H:%M}.</footer>"
+        f"<footer>Written by noregret {version()}, {datetime.now():%Y-%m-%d %H:%M}.</footer>"
     )
 
 

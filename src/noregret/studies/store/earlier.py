@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from noregret.extra import version
 from noregret.optimizer import Measures, Reading, Readings, State, load, load_readings
 from noregret.studies.store import trials
 from noregret.studies.store.databases import tables
@@ -115,7 +115,7 @@ def take_over(where: Database, pool: Pool) -> None:
             transaction.rows(statement)
         for study, name in _waiting(transaction):
             _copy(transaction, transaction, study, name)
-            for key, text in ((MOVED, "true"), (OLD_FORM, str(FORMAT)), (OLD_VERSION, json.dumps(version("noregret")))):
+            for key, text in ((MOVED, "true"), (OLD_FORM, str(FORMAT)), (OLD_VERSION, json.dumps(version()))):
                 transaction.rows(SET, study=study, key=key, text=text)
 
 

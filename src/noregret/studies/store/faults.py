@@ -11,6 +11,7 @@ from threading import Event
 from time import monotonic
 from typing import TypeVar
 
+from noregret.extra import missing
 from noregret.studies.store.databases.database import Database
 from noregret.studies.store.databases.postgresql import DriverError, PostgreSQL
 from noregret.studies.store.databases.sqlite import SQLite
@@ -108,7 +109,7 @@ def _of_a_file(causes: list[BaseException], where: SQLite) -> str:
 def _of_a_server(causes: list[BaseException]) -> str:
     said = " ".join(map(str, causes))
     if any(isinstance(cause, ImportError) for cause in causes):
-        return "this needs psycopg: pip install 'noregret[postgresql]'"
+        return missing("psycopg", "postgresql")
     if "relation" in said and "does not exist" in said:
         return NO_STUDY
     if "read-only" in said or "permission denied" in said:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
+from noregret.extra import version
 from noregret.studies.study.parameters import in_words, read_form
 from noregret.studies.study.study import PLACEHOLDER, SERVICE, Params, Study, StudyError, text, without_password
 
@@ -28,7 +28,7 @@ WORDS = "command", "prepare", "env"
 
 def form_of(study: Study) -> dict[str, Any]:
     """All that is stored of a new study: its maker, what it is, and the form in which it is stored."""
-    return {MADE_BY: version("noregret"), SELF: study.identity(), FORM: FORMAT}
+    return {MADE_BY: version(), SELF: study.identity(), FORM: FORMAT}
 
 
 def check_form(study: Study, about: dict[str, Any]) -> None:
