@@ -1,4 +1,4 @@
-"""Packaging: the line about missing programs, and bounds that `make versions` can read."""
+"""Packaging: the name, the line about missing programs, and bounds that `make versions` can read."""
 
 import os
 import re
@@ -11,9 +11,27 @@ from pathlib import Path
 import pytest
 import yaml
 
+from noregret import extra
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+TOOLS = r"\b(?:pip3?|uvx?|easy_install|conda|mamba|micromamba|pixi|poetry|pdm|rye)\b"
+OTHERS = r"(?:[\s=]+(?!(?:uninstall|remove|show|in|of|a|the|and|with|for)\b)[^\s;&|#`=]+)*?"
+"""Options and packages before the name, in the same command."""
+STRANGER = re.compile(
+    rf"""
+    {TOOLS}(?!\s+run\s+noregret){OTHERS}[\s=]+["'`]*noregret(?![\w./:-]) # pip install NAME, uvx --from NAME
+    | pipx{OTHERS}[\s=]+["'`]*noregret(?![\w./:-])
+    | (?<![\w./-])noregret\[\w                      # NAME[tune]
+    | (?<![\w./-])noregret\s?(?:[<>=~!]=|[<>]\s?\d)\s?[\d{{] # NAME>=1.1
+    | (?:dependencies|requires)\s?=\s?\[[^]]*["']noregret["']
+    | (?:version|distribution|metadata|requires)\(["']noregret["']
+    """,
+    re.VERBOSE,
+)
+"""Instructions and code that are about the distribution noregret, which is another project's on the index."""
 
 
 @pytest.fixture
@@ -91,3 +109,108 @@ def test_the_wheel_has_the_plugin_of_hydra_in_a_namespace():
     plugins = ROOT / "src" / "hydra_plugins"
     assert not (plugins / "__init__.py").exists()  # others have plugins in it, too
     assert (plugins / "hydra_noregret_sweeper" / "noregret_sweeper.py").exists()
+
+
+def _texts():
+    """Every text of the project, of the changelog only what is not released."""
+    kept = [
+        ROOT / name
+        for name in (*PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"], "pyproject.toml")
+    ]
+    for path in (path for place in kept for path in ([place] if place.is_file() else sorted(place.rglob("*")))):
+        if path.is_file() and path.suffix not in {".pyc", ".png", ".gz", ".npz", ".db"}:
+            text = path.read_text("utf-8", errors="replace")
+            yield path.relative_to(ROOT), text.partition("\n## 1")[0] if path.name == "CHANGELOG.md" else text
+
+
+def test_no_instruction_fetches_the_other_project_of_this_name():
+    texts = dict(_texts())
+    assert {Path("README.md"), Path("src/noregret/extra.py"), Path("pyproject.toml")} <= texts.keys()
+    lines = ((path, line) for path, text in texts.items() for line in text.replace("\\\n", " ").splitlines())
+    lines = ((path, f"pip install {line}" if path.name == "requirements.txt" else line) for path, line in lines)
+    found = [f"{path}: {line.strip()}" for path, line in lines if "noregret" in line and STRANGER.search(line)]
+    assert found == [], "write noregret-tuner, or an installation from a clone: pip install '.[tune]'"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pip install NAME",
+        "pip3 install -U 'NAME[tune]'",
+        "`uvx NAME versus`",
+        "uv pip install numpy NAME",
+        "uv add NAME",
+        "pipx run NAME",
+        "uvx --from NAME noregret-x",
+        "uv run --with NAME x.py",
+        "conda install -c conda-forge NAME",
+        "'NAME[postgresql]'",
+        "NAME[optuna]>=1.1",
+        "NAME >=1.1",
+        '# dependencies = ["numpy", "NAME"]',
+        'version("NAME")',
+    ],
+)
+def test_instructions_that_fetch_it_are_found(line):
+    assert STRANGER.search(line.replace("NAME", "noregret"))
+    assert not STRANGER.search(line.replace("NAME", "noregret-tuner"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pip install '.[tune]' && noregret tune",
+        "pip install . # noregret",
+        "`pip install .` in a clone of noregret",
+        "pip uninstall noregret noregret-tuner",
+        "noregret list",
+        "from noregret import Float",
+        "uv run noregret tune",
+        "pip install ./noregret",
+    ],
+)
+def test_other_lines_with_the_name_are_kept(line):
+    assert not STRANGER.search(line)
+
+
+def test_the_name_of_the_distribution_is_one():
+    names = {extra.DISTRIBUTION, PROJECT["project"]["name"]}
+    names.add(yaml.safe_load((ROOT / "recipe" / "recipe.yaml").read_text("utf-8"))["context"]["name"])
+    assert names == {"noregret-tuner"}
+    extras = PROJECT["project"]["optional-dependencies"]
+    asked = {*re.findall(r"noregret-tuner\[([\w,-]+)\]", (ROOT / "pyproject.toml").read_text("utf-8"))}
+    for _, text in _texts():
+        asked |= {*re.findall(r"""pip install ["']\.\[([\w,-]+)\]""", text)}
+    assert "tune,lab" in asked
+    assert {name for names in asked for name in names.split(",")} <= extras.keys()
+
+
+def test_the_version_of_another_distribution_is_not_taken_for_ours(monkeypatch):
+    assert extra.version.__wrapped__() == PROJECT["project"]["version"]
+    monkeypatch.setattr(extra, "DISTRIBUTION", "noregret-not-installed")
+    with pytest.raises(extra.MissingExtra, match=r"not installed: run pip install \. in"):
+        extra.version.__wrapped__()
+
+
+@pytest.mark.parametrize(
+    ("first_line", "info", "code"),
+    [(None, "noregret_tuner-1.1.0", 0), (None, "noregret-0.0.0", 0), ("", "noregret-0.0.0", 2), ("", "", 2)],
+)
+def test_another_distribution_in_the_same_folder_is_named(tmp_path, first_line, info, code):
+    shutil.copytree(ROOT / "src" / "noregret", tmp_path / "noregret", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / f"{info}.dist-info").mkdir()
+    if first_line is not None:
+        (tmp_path / "noregret" / "__init__.py").write_text(first_line)
+    command = [sys.executable, "-m", "noregret", "--help"]
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == code, done.stderr
+    assert ("tune a command" in done.stdout) == (code == 0)
+    if info == "noregret_tuner-1.1.0":
+        assert done.stderr == ""
+    else:
+        assert done.stderr.count("\n") == 1
+        assert (
+            f"noregret: {info.replace('-', ' ') or 'another distribution'} has written to the folder of noregret-tuner"
+        ) in done.stderr

@@ -8,9 +8,9 @@ import sys
 def main() -> int:
     """Carry out the command line; 130 if stopped by Ctrl-C, also while the packages it needs are imported."""
     try:
-        from noregret.extra import is_overwritten, other_distribution
+        from noregret.extra import clash, is_overwritten
 
-        if other := other_distribution():
+        if other := clash():
             print(f"noregret: {other}", file=sys.stderr)
             if is_overwritten():
                 return 2

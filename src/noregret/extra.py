@@ -44,18 +44,18 @@ def version() -> str:
         raise MissingExtra(f"{DISTRIBUTION} is not installed: run pip install . in the clone of noregret") from error
 
 
-def other_distribution(package: Path = Path(__file__).parent) -> str:
-    """Sentence about another distribution that has written to the folder of this package; empty if there is none."""
-    found = sorted(package.parent.glob("noregret-[0-9]*-info"))
-    if not found:
+def clash(package: Path = Path(__file__).parent) -> str:
+    """Sentence about another distribution that writes to the folder of this package; empty if there is none."""
+    found = [info.stem.replace("-", " ") for info in package.parent.glob("noregret-[0-9]*-info")]
+    if not found and not is_overwritten():
         return ""
-    name, _, number = found[0].stem.partition("-")
+    other = found[0] if found else "another distribution"
     return (
-        f"{name} {number} is installed in the same folder as {DISTRIBUTION}, and they overwrite each other: "
-        f"pip uninstall {name} {DISTRIBUTION}, then install {DISTRIBUTION} again"
+        f"{other} has written to the folder of {DISTRIBUTION}, and one replaces or removes files of the other: "
+        f"pip uninstall noregret {DISTRIBUTION}, then pip install . in a clone of noregret"
     )
 
 
 def is_overwritten() -> bool:
-    """Return True if ``noregret/__init__.py`` is of another distribution."""
+    """Return True if ``noregret/__init__.py`` is missing or that of another distribution."""
     return not hasattr(sys.modules["noregret"], "moved")

@@ -222,7 +222,7 @@ def test_a_replay_that_asks_for_other_arms_is_refused(rounds, tmp_path, monkeypa
     policy.save(tmp_path / "run.npz")
     assert Policy.load(tmp_path / "run.npz", Fickle()).ask().tolist() == policy.ask().tolist()
     monkeypatch.setattr(Fickle, "shift", 1)
-    with pytest.raises(ValueError, match=rf"asks for other arms .*saved by noregret {version('noregret')}, this"):
+    with pytest.raises(ValueError, match=rf"asks for other arms .*saved by noregret {__version__}, this"):
         Policy.load(tmp_path / "run.npz", Fickle())
     with np.load(tmp_path / "run.npz") as file:  # as the message says
         policy = Policy(Fickle(), file["arms"])
