@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from noregret import extra
+from noregret.cli import main
 
 pytestmark = pytest.mark.slow
 
@@ -185,11 +186,15 @@ def test_the_name_of_the_distribution_is_one():
     assert {name for names in asked for name in names.split(",")} <= extras.keys()
 
 
-def test_the_version_of_another_distribution_is_not_taken_for_ours(monkeypatch):
+def test_the_version_of_another_distribution_is_not_taken_for_ours(monkeypatch, capsys):
     assert extra.version.__wrapped__() == PROJECT["project"]["version"]
     monkeypatch.setattr(extra, "DISTRIBUTION", "noregret-not-installed")
     with pytest.raises(extra.MissingExtra, match=r"not installed: run pip install \. in"):
         extra.version.__wrapped__()
+    monkeypatch.setattr("noregret.cli.version", extra.version.__wrapped__)
+    with pytest.raises(SystemExit, match="2"):
+        main(["--version"])
+    assert "noregret-not-installed is not installed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

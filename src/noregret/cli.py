@@ -118,7 +118,10 @@ class Version(argparse.Action):
     """The option ``--version``: the version is read when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        say(f"noregret {version()}")
+        try:
+            say(f"noregret {version()}")
+        except MissingExtra as error:
+            parser.error(str(error))
         parser.exit()
 
 
