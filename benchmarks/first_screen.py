@@ -52,8 +52,7 @@ def recorded(command: str, folder: str) -> list[tuple[float, list[str]]]:
     if not child:
         os.chdir(folder)
         os.environ |= {"COLUMNS": str(COLUMNS), "LINES": str(ROWS - 2), "TERM": "xterm", "NO_COLOR": "1"}
-        words = ["-m", *command.replace("noregret", "noregret", 1).split(" ", 1)]
-        os.execvp("sh", ["sh", "-c", f"{sys.executable} {' '.join(words)}"])
+        os.execvp("sh", ["sh", "-c", f"{sys.executable} -m {command}"])
     frames, last, begun = [(0.8, [f"$ {command}"])], [""], time.monotonic()
     while True:
         ready, _, _ = select.select([terminal], [], [], 0.1)
@@ -82,10 +81,9 @@ def animated(frames: list[tuple[float, list[str]]]) -> str:
     total, start, parts, styles = sum(lengths), 0.0, [], []
     for number, (length, (_, text)) in enumerate(zip(lengths, frames, strict=True)):
         low, high = 100 * start / total, 100 * (start + length) / total
-        styles.append(
-            f"@keyframes k{number}{{0%,{max(low - 0.001, 0):.3f}%{{opacity:0}}{low:.3f}%,{high - 0.002:.3f}%{{opacity:1}}"
-            f"{high - 0.001:.3f}%,100%{{opacity:0}}}}#f{number}{{animation:k{number} {total:.2f}s infinite step-end}}"
-        )
+        shown = f"0%,{max(low - 0.001, 0):.3f}%{{opacity:0}}{low:.3f}%,{high - 0.002:.3f}%{{opacity:1}}"
+        styles.append(f"@keyframes k{number}{{{shown}{high - 0.001:.3f}%,100%{{opacity:0}}}}")
+        styles.append(f"#f{number}{{animation:k{number} {total:.2f}s infinite step-end}}")
         spans = "".join(
             f'<tspan x="16" y="{40 + 19 * row}">{escape(line)}</tspan>' for row, line in enumerate(text) if line
         )
