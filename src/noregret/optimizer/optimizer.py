@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import wraps
+from importlib import import_module
 from numbers import Integral
 from threading import RLock
 from typing import Any, TypeVar, cast, overload
@@ -817,6 +818,14 @@ class Optimizer:
         With several objectives, ``plot.front()``.
         """
         return Plots(self)
+
+    def page(self, title: str = "", *, against: Any = None) -> Any:
+        """The page of `noregret.report` as it is now, which a notebook shows: ``page = opt.page()``.
+
+        ``page.refresh()`` brings the page in the notebook up to date, ``page.save("page.html")`` writes it to a file,
+        and ``str(page)`` is its HTML. Another optimizer with the same goal may be shown ``against`` this one.
+        """
+        return import_module("noregret").report(self, against=against, title=title)
 
     @property
     @synchronized
