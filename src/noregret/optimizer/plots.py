@@ -267,7 +267,7 @@ class Plots:
         ax = _axes(ax, (6.2, 4.4))
         ends = [_Ends.of_front(members, name) for name in (a, b)]
         drawn: dict[str, list[Floats]] = {}
-        for its in self._optimizer.measurements:
+        for its in list[Any](self._seen.values()):
             if {a, b} <= set(its.value):
                 told = np.array([its.value[a], its.value[b]])
                 near = np.clip(told, *np.transpose([each.limits for each in ends]))
