@@ -1,6 +1,7 @@
 """NoRegretSampler: Optuna's own conformance tests, and further guarantees."""
 
 import math
+import warnings
 
 import numpy as np
 import optuna
@@ -8,7 +9,9 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
 
+from noregret import report
 from noregret.integrations.optuna import NoRegretSampler, Parameter
+from noregret.integrations.structure import Structure, nearest, union
 from noregret.optimizer import axis_of
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -130,12 +133,93 @@ def test_values_go_to_the_optimizer_and_back(distribution):
         assert type(back) is type(found)
 
 
-def test_a_parameter_with_two_ranges_is_drawn_at_random_with_a_warning():
+def edited(*spaces, counts=(14, 14), pick=lambda params: sum((x - 0.7) ** 2 for x in params.values())):
+    """A study whose objective was edited: each of these spaces for this number of trials. Warnings are errors."""
     study = optuna.create_study(sampler=NoRegretSampler(seed=0))
-    for high in (1, 2):
-        study.tell(study.ask({"x": FloatDistribution(0, high)}), 1.0)
-    with pytest.warns(UserWarning, match="parameter 'x' is drawn at random: trial 0 was completed with another range"):
-        study.ask({"x": FloatDistribution(0, 2)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for space, count in zip(spaces, counts, strict=True):
+            for _ in range(count):
+                trial = study.ask(space)
+                study.tell(trial, pick(trial.params))
+        return study, study.sampler.best(study)
+
+
+def test_a_widened_range_is_learnt_from_all_trials():
+    """The best value, 0.7, is outside of the first range."""
+    narrow, wide = FloatDistribution(0, 0.5), FloatDistribution(0, 1)
+    study, best = edited({"x": narrow}, {"x": wide})
+    assert abs(best.params["x"] - 0.7) < 0.05
+    assert study.sampler._learner.known == 28
+    late = [abs(trial.params["x"] - 0.7) for trial in study.trials[-6:]]
+    assert np.median(late) < 0.1  # at random it is 0.25
+    assert "x (2)" not in report(study).html
+
+
+def test_a_narrowed_range_is_kept_and_earlier_trials_count():
+    study, best = edited({"x": FloatDistribution(0, 2)}, {"x": FloatDistribution(0.6, 1)})
+    assert abs(best.params["x"] - 0.7) < 0.1
+    late = [trial.params["x"] for trial in study.trials[14:]]
+    assert min(late) >= 0.6
+    assert np.median(np.abs(np.array(late) - 0.7)) < 0.1
+    outside, _ = edited({"n": IntDistribution(0, 9)}, {"n": IntDistribution(2, 8, step=3)}, pick=lambda its: its["n"])
+    assert {trial.params["n"] for trial in outside.trials[14:]} == {2}  # 0, which is best, is outside
+
+
+@pytest.mark.parametrize(
+    ("ranges", "found"),
+    [
+        ([FloatDistribution(1, 2, log=True), FloatDistribution(0.5, 1, log=True)], FloatDistribution(0.5, 2, log=True)),
+        (
+            [FloatDistribution(0, 1, step=0.25), FloatDistribution(0.5, 2, step=0.25)],
+            FloatDistribution(0, 2, step=0.25),
+        ),
+        ([FloatDistribution(0, 1, step=0.25), FloatDistribution(0.1, 2.1, step=0.25)], FloatDistribution(0, 2.1)),
+        ([FloatDistribution(0, 1, step=0.25), FloatDistribution(0, 2)], FloatDistribution(0, 2)),
+        ([IntDistribution(0, 6, step=6), IntDistribution(4, 12, step=4)], IntDistribution(0, 12, step=2)),
+        ([IntDistribution(1, 6, log=True), IntDistribution(4, 9, log=True)], IntDistribution(1, 9, log=True)),
+        ([IntDistribution(1, 6, log=True), IntDistribution(4, 9)], None),
+        ([CategoricalDistribution("ab"), CategoricalDistribution("abc")], None),
+    ],
+)
+def test_a_union_has_all_values_of_its_ranges(ranges, found):
+    assert union(ranges) == found
+    for each in ranges if found is not None else ():
+        assert all(each._contains(nearest(each, x)) for x in (-1, 0.3, 0.6, 5, 70))
+        assert found._contains(each.low)
+        assert found._contains(each.high)
+
+
+def test_a_condition_on_a_number_whose_range_was_widened():
+    def objective(trial, most):
+        count = trial.suggest_int("count", 1, most)
+        return sum((trial.suggest_float(f"x{i}", 0, 1) - 0.7) ** 2 for i in range(count))
+
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(lambda trial: objective(trial, 2), n_trials=15)
+    study.optimize(lambda trial: objective(trial, 3), n_trials=15)
+    columns = Structure()(study.trials)
+    assert columns["count"].distribution == IntDistribution(1, 3)
+    when = {name: columns[name].when.get("count") for name in ("x0", "x1", "x2")}
+    assert when == {"x0": None, "x1": (2, 3), "x2": (3,)}
+
+
+@pytest.mark.filterwarnings("ignore:parameter 'y' is drawn at random")
+def test_a_new_parameter_is_named_by_best_and_then_learnt():
+    study, rng = optuna.create_study(sampler=NoRegretSampler(seed=0)), np.random.default_rng(0)
+    x, y = FloatDistribution(0, 1), FloatDistribution(0, 1)
+    for i in range(44):
+        trial = study.ask({"x": x} if i < 12 else {"x": x, "y": y})
+        distance = (trial.params["x"] - 0.4) ** 2 + (trial.params.get("y", 0) - 0.7) ** 2
+        study.tell(trial, distance + 0.01 * rng.standard_normal())
+        if i == 20:
+            with pytest.warns(UserWarning, match=r"leaves out parameter 'y' of 9 of 21 trials$"):
+                assert study.sampler.best(study).params.keys() == {"x"}
+    with pytest.warns(UserWarning, match="leaves out 12 of 44 trials, which lack a parameter of the others"):
+        best = study.sampler.best(study).params
+    assert abs(best["x"] - 0.4) < 0.1
+    assert abs(best["y"] - 0.7) < 0.1
+    assert np.median([abs(trial.params["y"] - 0.7) for trial in study.trials[-6:]]) < 0.1
 
 
 def test_a_parameter_of_the_first_trials_is_no_reason_to_warn():

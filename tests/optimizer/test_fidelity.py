@@ -267,3 +267,80 @@ def test_reports_of_failed_runs_are_no_values(reports, tmp_path):
         each.tell({"x": 0.5, "y": 0.5}, 1.0)
         assert each.best().params == {"x": 0.5, "y": 0.5}
         assert each.ask()
+
+
+GOALS = {"loss": "minimize", "size": "minimize"}
+
+
+def both(params, epochs):
+    """The front is the line from (0.3, 0.6) to (0.9, 0.6)."""
+    return {"loss": loss(params, epochs), "size": (params["x"] - 0.9) ** 2 + (params["y"] - 0.6) ** 2}
+
+
+def played_for_both(trials, seed=0, epochs=EPOCHS, runs=False, baseline=None):
+    """An optimizer, and the costs in units of one trial at the highest fidelity."""
+    opt = Optimizer(SPACE, fidelity=epochs, goals=GOALS, rng=seed, baseline=baseline)
+    rng, costs = np.random.default_rng(seed), []
+    for _ in range(trials):
+        trial = opt.ask()
+        at = trial.fidelity["epochs"]
+        for rung in (1, 3, 9, 27, 81) if runs else ():
+            at = rung
+            opt.report(trial, {"epochs": at}, both(trial.params, at))
+            if opt.should_stop(trial):
+                break
+        values = both(trial.params, at)
+        opt.tell(trial, {name: value + 0.01 * rng.standard_normal() for name, value in values.items()})
+        costs.append(at / 81)
+    return opt, costs
+
+
+def test_several_objectives_have_cheap_looks(tmp_path):
+    """The front is found at a lower cost than that of full runs, and its estimates are of the highest fidelity."""
+    opt, costs = played_for_both(26, baseline={"x": 0.5, "y": 0.1})
+    assert sum(costs) < 0.6 * len(costs)
+    assert {1, 3, 9, 27, 81} == {trial.fidelity["epochs"] for trial in opt.trials}
+    front = opt.front()
+    near = [abs(its.params["y"] - 0.6) < 0.2 and 0.15 < its.params["x"] < 1 for its in front]
+    assert np.mean(near) > 0.8
+    for its in front:
+        assert its.params in [trial.params for trial in opt.trials]  # tried, at whatever fidelity
+        assert its.lower["loss"] - 0.05 <= loss(its.params, 81) <= its.upper["loss"] + 0.05
+    assert opt.gain().is_better
+    opt.save(tmp_path / "opt.json")
+    again = Optimizer.load(tmp_path / "opt.json")
+    ours, theirs = opt.ask(), again.ask()
+    assert (ours.params, ours.fidelity) == (theirs.params, theirs.fidelity)
+    told = Optimizer(SPACE, fidelity=EPOCHS, goals=GOALS, rng=0)
+    told.tell_many(opt.to_frame())
+    assert len(told.front()) >= len(front) / 2  # settings known at lower fidelities, too
+    assert "Which parameters matter" not in report(opt).html
+    assert len(opt.plot.front().get_lines()[0].get_xdata()) <= sum(cost == 1 for cost in costs)
+
+
+def test_a_look_at_several_objectives_is_at_the_highest_fidelity_if_that_alone_tells():
+    """The null case: with one fidelity there is nothing to choose, and with equal costs the highest tells most."""
+    _, costs = played_for_both(14, epochs={"epochs": Int(80, 81)})
+    assert np.mean([cost == 1 for cost in costs[10:]]) > 0.5
+    _, costs = played_for_both(12, epochs={"epochs": Int(81, 81)})
+    assert set(costs) == {1}
+
+
+@pytest.mark.slow
+def test_a_run_is_stopped_that_is_unlikely_to_be_on_the_front():
+    opt, _ = played_for_both(20, runs=True)
+    for params in ({"x": 0.05, "y": 0.1}, {"x": 0.3, "y": 0.0}):
+        trial, reached = opt.expect(params), 0
+        for reached in (1, 3, 9, 27, 81):
+            opt.report(trial, {"epochs": reached}, both(params, reached))
+            if opt.should_stop(trial):
+                break
+        opt.tell(trial, both(params, reached))
+        assert reached < 81
+        assert trial.params not in [its.params for its in opt.front()]
+    for params in ({"x": 0.3, "y": 0.6}, {"x": 0.9, "y": 0.6}, {"x": 0.6, "y": 0.6}):  # the null case: on the front
+        trial = opt.expect(params)
+        for epochs in (1, 3, 9, 27, 81):
+            opt.report(trial, {"epochs": epochs}, both(params, epochs))
+            assert not opt.should_stop(trial), (params, epochs)
+        opt.tell(trial, both(params, 81))

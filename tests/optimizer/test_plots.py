@@ -1,11 +1,15 @@
 """Pictures of an Optimizer: what they show, and what they say where there is nothing to show."""
 
+import re
+from pathlib import Path
+
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from noregret import Choice, Float, Int, Optimizer
+from noregret.optimizer import plots
 
 mpl.use("Agg")
 SPACE = {
@@ -107,6 +111,25 @@ def test_contexts_need_a_context_and_tables_have_a_history_only():
         for draw in (opt.plot.effects, opt.plot.importance, lambda: opt.plot.contour("n", "m")):  # noqa: B023
             with pytest.raises(ValueError, match="needs a space of Float, Int and Choice"):
                 draw()
+
+
+def test_pictures_have_the_style_of_the_page_and_leave_that_of_others_alone():
+    """Both have the same colours by name in the page's style sheet."""
+    opt = Optimizer({"x": Float(0, 1)}, rng=0)
+    for x in (0.1, 0.4, 0.9):
+        opt.tell({"x": x}, x)
+    before = dict(mpl.rcParams)
+    ax = opt.plot.history()
+    assert dict(mpl.rcParams) == before
+    css = (Path(plots.__file__).parents[1] / "studies/page/page.css").read_text().partition("@media")[0]
+    colours = dict(re.findall(r"--(\w+): (#\w{6})", css))
+    assert [plots.DOT, plots.LINE, plots.BEST, plots.WRONG, plots.GREY, plots.FAINT, *plots.SHADES] == [
+        colours[name] for name in ("ink", "blue", "green", "orange", "soft", "line", "worst", "bestshade")
+    ]
+    for drawn in (ax, opt.plot.effects()[0]):
+        assert not drawn.spines["top"].get_visible()
+        assert mpl.colors.to_hex(drawn.spines["left"].get_edgecolor()) == plots.GREY
+        assert next(line for line in drawn.get_lines() if len(line.get_xdata()) > 2).get_color() == plots.LINE
 
 
 def test_errors_say_what_is_needed():

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtri
 from tests.optimizer.configs import answer_of
 
-from noregret import Choice, Float, Optimizer
+from noregret import Choice, Float, Int, Optimizer
 from noregret.optimizer import OptimizerConfig, Replay
 from noregret.optimizer.model.evidence import FEWEST_OBSERVATIONS, Evidence
 from noregret.optimizer.model.history import History
@@ -223,3 +223,26 @@ def test_what_is_certain_is_no_outlier():
     assert doubted.trust[3] < 0.3
     assert certain.trust[3] == 1.0
     assert np.delete(certain.trust, 3) == pytest.approx(np.delete(doubted.trust, 3))
+
+
+def test_questions_about_several_objectives_are_as_safe_and_explore():
+    """One objective is best where the constraint is broken, the other at the baseline."""
+    rng, opt = np.random.default_rng(0), made(goal=None, goals={"a": "minimize", "b": "minimize"})
+    broken, asked = 0, []
+    for _ in range(30):
+        x = (trial := opt.ask()).params["x"]
+        asked.append(x)
+        values = {"a": (x - 0.8) ** 2, "b": (x - 0.2) ** 2}
+        told = {name: value + 0.02 * rng.standard_normal() for name, value in values.items()}
+        opt.tell(trial, told, constraints={"limit": limit(x) + 0.02 * rng.standard_normal()})
+        broken += limit(x) > 0
+    assert broken <= 0.05 * 30
+    assert asked[:3] == [0.2] * 3
+    assert max(asked) > 0.4  # it grows towards the objective that is not at the baseline
+    assert len(set(asked)) > 8
+    front = opt.front()
+    assert len(front) > 1
+    assert all(limit(its.params["x"]) <= 0 for its in front)
+    assert max(its.params["x"] for its in front) > 0.4
+    with pytest.raises(ValueError, match="fidelity or safe, not both: a cheaper run may break a constraint"):
+        made(fidelity={"epochs": Int(1, 9)})

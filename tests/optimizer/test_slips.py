@@ -46,7 +46,7 @@ def test_one_value_divided_by_ten_is_doubted_and_said(function):
 def test_the_page_says_it(tmp_path):
     report(played(valley, 0, at=14), tmp_path / "page.html")
     page = html.unescape((tmp_path / "page.html").read_text("utf-8"))
-    assert "what its neighbours say: is it right? 'noregret correct' replaces a value." in page
+    assert "what its neighbours say: is it right? 'correct' replaces a value." in page
 
 
 def test_a_corrected_value_is_believed():

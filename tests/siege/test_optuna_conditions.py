@@ -9,7 +9,7 @@ from noregret.integrations.optuna import NoRegretSampler
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:parameter '.*' is drawn at random")
+@pytest.mark.filterwarnings("ignore:parameter '.*' is drawn at random", "ignore:what is recommended leaves out")
 @pytest.mark.parametrize("seed", range(4))
 def test_no_search_space_is_too_dynamic(seed):
     """Parameters come and go at random, by numbers, with ranges that depend on others; some are pruned."""

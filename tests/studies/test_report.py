@@ -75,6 +75,48 @@ def test_without_a_path_a_notebook_shows_the_page_in_a_frame(tmp_path):
     assert len(repr(shown)) < 100
 
 
+class Display:
+    """IPython's display, for a kernel that is not there."""
+
+    def __init__(self):
+        self.outputs = []
+
+    def display(self, bundle, raw, display_id):
+        assert raw
+        assert display_id
+        self.outputs.append(bundle)
+        return self
+
+    def update(self, bundle, raw):
+        assert raw
+        self.outputs[-1] = bundle
+
+
+def test_the_page_in_a_notebook_is_brought_up_to_date(tmp_path, monkeypatch):
+    notebook, opt = Display(), measured({"x": Float(0, 1)}, 5)
+    monkeypatch.setitem(sys.modules, "IPython.display", notebook)
+    page, before = opt.page(), len(opt.trials)
+    page._ipython_display_()
+    opt.tell({"x": 0.123}, 0.5)
+    assert "0.123" not in notebook.outputs[0]["text/html"]
+    assert page.refresh() is page
+    (shown,) = notebook.outputs  # the same output of the same cell
+    assert "0.123" in shown["text/html"]
+    page.save(tmp_path / "mine.html")
+    assert (tmp_path / "mine.html").read_text() == str(page) == page.html
+    with pytest.raises(ValueError, match=r"path must end in \.html"):
+        page.save(tmp_path / "mine.txt")
+    assert len(opt.trials) == before + 1  # pages change nothing
+    assert "Compared with the other" in str(opt.page(against=opt))
+
+
+def test_there_is_a_page_before_there_are_values():
+    opt = Optimizer({"x": Float(0, 1)}, rng=0)
+    assert "<h1>Yield of step 3" in str(opt.page("Yield of step 3"))
+    opt.ask(4)
+    assert "<main" in str(opt.page().refresh())  # without a notebook, too
+
+
 def downloaded(path):
     data = re.search(r'base64,([^"]*)', path.read_text())[1]
     return gzip.decompress(base64.b64decode(data)).decode().splitlines()

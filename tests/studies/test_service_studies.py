@@ -488,13 +488,30 @@ GOALS = {"goals": {"loss": "minimize", "cost": "minimize"}}
 SAFE = {"safe": 0.9, "constraints": {"memory": {"max": 1}}, "baseline": {"x": 0.5}}
 
 
+@pytest.mark.parametrize("fields", [{**GOALS, "fidelity": EPOCHS}, {**SAFE, **GOALS}])
+def test_several_objectives_go_with_a_fidelity_and_with_safe_questions(client, fields):
+    space = {"x": {"type": "float", "low": 0, "high": 1}}
+    assert client.post("/studies", json={"name": "several", "space": space, **fields}).status_code == 201
+    for _ in range(6):
+        (trial,) = client.post("/studies/several/ask", json={}).json()["trials"]
+        path, x = f"/studies/several/trials/{trial['id']}", trial["params"]["x"]
+        if "fidelity" in fields:
+            said = client.post(f"{path}/report", json={"fidelity": {"epochs": 1}, "value": 1.0})
+            assert said.status_code == 409
+            assert "has several objectives: tell their values" in said.text
+        told = {"id": trial["id"], "value": {"loss": x, "cost": 1 - x}}
+        told |= {"constraints": {"memory": 0.5}} if "safe" in fields else {}
+        assert client.post("/studies/several/tell", json={"trials": [told]}).status_code == 200
+    assert client.get("/studies/several/front").json()["front"]
+    assert client.get("/studies/several/").status_code == 200
+    assert client.delete("/studies/several").status_code == 204
+
+
 @pytest.mark.parametrize(
     ("fields", "place", "said"),
     [
-        ({**GOALS, "fidelity": EPOCHS}, "fidelity", "there may be fidelity or goals, not both"),
         ({**SAFE, "fidelity": EPOCHS}, "fidelity", "there may be fidelity or safe, not both"),
         ({"drift": "auto", "fidelity": EPOCHS}, "fidelity", "there may be fidelity or drift, not both"),
-        ({**SAFE, **GOALS}, "safe", "there may be safe or goals, not both"),
     ],
 )
 def test_what_the_optimizer_refuses_together_is_refused_before_a_study_is_made(client, fields, place, said):

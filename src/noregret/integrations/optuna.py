@@ -18,12 +18,13 @@ limits or weights for a study with several ``directions``, where Optuna's own ``
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from optuna.distributions import BaseDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.samplers._base import _process_constraints_after_trial
@@ -33,10 +34,12 @@ from optuna.trial import FrozenTrial, TrialState
 
 from noregret.gp.posterior import HUGE
 from noregret.integrations.structure import (
+    IN_A_ROW,
     Columns,
     ConditionalParameter,
     Parameter,
     Structure,
+    nearest,
     parameter,
     params_of,
     too_many,
@@ -74,8 +77,10 @@ class NoRegretSampler(BaseSampler):
     value of its step: what they would have reached is estimated from the trials that went on.
 
     The objective may suggest parameters in some trials only: the condition is inferred from the trials (see
-    `noregret.integrations.structure`), if it is a choice or a whole number. Parameters without a clear
-    condition or range are drawn at random, with a warning, and so are those with more than 1000 choices.
+    `noregret.integrations.structure`), if it is a choice or a whole number. A range may change during a study: all
+    trials count, and a suggestion outside of the present range is moved to its end. Parameters without a clear
+    condition are drawn at random, with a warning, and so are those with more than 1000 choices. So is a new parameter,
+    for 20 trials; it is then learnt from the trials that have it.
 
     Parameters
     ----------
@@ -95,6 +100,7 @@ class NoRegretSampler(BaseSampler):
         self._structure, self._steps = Structure(), ReportSteps()
         self._learner: _Learner | None = None
         self._warned: set[str] = set()  # parameters
+        self._asked: dict[tuple[str, int], dict[str, Any]] = {}  # suggestions for running trials
 
     def __repr__(self) -> str:
         constrained = "" if self._constraints_func is None else f", constraints_func={self._constraints_func!r}"
@@ -102,6 +108,7 @@ class NoRegretSampler(BaseSampler):
         return f"<NoRegretSampler(seed={self._given_seed}{constrained}): knows {known}>"
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+        self._asked.pop((study.study_name, trial.number), None)
         if self._constraints_func is not None:
             _process_constraints_after_trial(self._constraints_func, study, trial, state)
 
@@ -121,11 +128,17 @@ class NoRegretSampler(BaseSampler):
             columns = {name: ConditionalParameter(name, distribution) for name, distribution in search_space.items()}
         optimizer = self._informed(study, columns, but=trial.number)
         params = optimizer.ask(1 + _asking(study, trial))[-1].params  # after those that ask at the same time
-        return _theirs(columns, params)
+        found = self._asked[study.study_name, trial.number] = _theirs(columns, params)
+        for old in list(self._asked)[:-RECENT]:
+            self._asked.pop(old, None)
+        return found
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
+        asked = self._asked.get((study.study_name, trial.number), {}).get(param_name)
+        if asked is not None and not isinstance(param_distribution, CategoricalDistribution):
+            return nearest(param_distribution, asked)
         if param_name not in self._warned and not param_distribution.single():
             self._warn(study, param_name, param_distribution)
         return self._random.sample_independent(study, trial, param_name, param_distribution)
@@ -141,13 +154,14 @@ class NoRegretSampler(BaseSampler):
             advice = f"it has more than {MOST_OPTIONS} choices: drop some, or suggest a number that stands for them"
         elif name in odd.distributions:
             advice = (
-                f"trial {odd.number} was completed with another range of it, and no choice or whole number that was "
-                "suggested before decides which: suggest it with one range, in a new study"
+                f"trial {odd.number} was completed with another kind of range, and no choice or whole number that was "
+                "suggested before decides which: suggest it with one kind, in a new study"
             )
         else:
             advice = (
                 f"trial {odd.number} was completed without it, and no choice or whole number that was suggested before "
-                "decides that. Suggest it in every trial, and continue in a new study with the trials that have it: "
+                f"decides that. If it is new, it is learnt after {IN_A_ROW} trials in a row with it. Or suggest it in "
+                "every trial, and continue in a new study with the trials that have it: "
                 f"new.add_trials(t for t in study.trials if {name!r} in t.params)"
             )
         warnings.warn(f"parameter {name!r} is drawn at random: {advice}", stacklevel=2)
@@ -157,6 +171,9 @@ class NoRegretSampler(BaseSampler):
 
         With several objectives, ``limits`` or ``weights`` say which of the front are wanted, as `Optimizer.best` takes
         them. Objectives have the names that ``study.set_metric_names`` gave them, or "0", "1" and so on.
+
+        A warning names the parameters that the params lack, as they are drawn at random, and says how many trials are
+        left out.
         """
         wish = {"limits": limits, "weights": weights} if len(study.directions) > 1 else {}
         return self._recommended(study, lambda optimizer: [optimizer.best(**wish)])[0]
@@ -172,6 +189,9 @@ class NoRegretSampler(BaseSampler):
         columns = self._columns(study)
         if not columns:
             raise ValueError("the study must have a finished trial with a parameter that all have in common")
+        trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        if left := _left_out(columns, trials):
+            warnings.warn(f"what is recommended leaves out {left}", stacklevel=3)
         found = []
         for its in conclude(self._informed(study, _free(columns) or columns)):
             fixed = {
@@ -361,6 +381,18 @@ def _theirs(columns: Columns, ours: Mapping[str, Any]) -> dict[str, Any]:
     """Params as Optuna has them, by name."""
     named = sorted((columns[label].name, Parameter(columns[label].distribution).value(ours[label])) for label in ours)
     return dict(named)
+
+
+def _left_out(columns: Columns, trials: Sequence[FrozenTrial]) -> str:
+    """The parameters that are in no column, and the number of trials without the columns; empty if there are none."""
+    known, have = {column.name for column in columns.values()}, Counter(name for each in trials for name in each.params)
+    parts = [
+        f"parameter {name!r} of {count} of {len(trials)} trials" for name, count in have.items() if name not in known
+    ]
+    lost = sum(params_of(columns, trial) is None for trial in trials)
+    return ", and ".join(
+        [*parts, *[f"{lost} of {len(trials)} trials, which lack a parameter of the others"] * bool(lost)]
+    )
 
 
 def _is_learnt(name: str, distribution: BaseDistribution, columns: Columns, trials: Sequence[FrozenTrial]) -> bool:

@@ -2,18 +2,21 @@
 
 An objective may suggest a parameter in some trials only, ``if model == "forest": depth = trial.suggest_int(...)``.
 The completed trials show the condition: depth is there when model is "forest", and not when it is anything
-else. A parameter with one range in some trials and another one in others counts as two.
+else. A parameter with one range in some trials and another one in others counts as two, if a condition says which; else
+as one with a range that has all values of both: an objective was edited.
 
 Conditions are sought among the parameters with few values that are present whenever the other one is, and in further
 trials: the values with which it was present, and those between them if they are numbers. Of several parameters that
 separate the trials with it from those without it, the one that separates most is taken, then, if some remain, the next.
-A parameter with unexplained trials is left out of the structure.
+A parameter with unexplained trials is left out of the structure, unless each of the last `IN_A_ROW` trials has it: the
+objective has a new parameter, and trials without it are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import gcd
 from threading import Lock
 from typing import Any
 
@@ -96,6 +99,12 @@ class Parameter:
         return None if d.step == 1 and is_exact else d.step * coarser
 
 
+IN_A_ROW = 20
+"""Completed trials in a row that must have a parameter which earlier ones lack. By taste."""
+
+SAME_STEP = 1e-8
+"""Difference, in steps, up to which values are the same. Optuna's."""
+
 MOST_DECIDING = 100
 """Largest number of values of an Int in a condition: with more, any two trials have different ones."""
 
@@ -160,6 +169,7 @@ class Structure:
         self._ranges: dict[str, list[BaseDistribution]] = {}  # of each name, in the order of appearance
         self._profiles: dict[tuple[Any, ...], Profile] = {}  # of distinct trials
         self._patterns: set[frozenset[str]] = set()  # the labels that trials had together
+        self._rows: dict[str, int] = {}  # the last trials in a row that had each name
         self._found: Columns | None = {}
 
     def __call__(self, trials: Sequence[FrozenTrial]) -> Columns:
@@ -174,7 +184,7 @@ class Structure:
             for trial in new:
                 self._take(trial)
             if self._found is None:
-                self._found = explained(self._columns(), list(self._profiles.values()))
+                self._found = self._explained()
             return self._found
 
     def _take(self, trial: FrozenTrial) -> None:
@@ -185,11 +195,32 @@ class Structure:
                 ranges.append(distribution)
             value = Parameter(distribution).ours(trial.params[name]) if may_decide(distribution) else None
             values[_label(name, ranges.index(distribution))] = value
-        profile, pattern = dict(sorted(values.items())), frozenset(values)
+        rows = {name: self._rows.get(name, 0) + 1 if name in trial.params else 0 for name in self._ranges}
+        if any((its < IN_A_ROW) != (self._rows.get(name, 0) < IN_A_ROW) for name, its in rows.items()):
+            self._found = None
+        self._rows, profile, pattern = rows, dict(sorted(values.items())), frozenset(values)
         is_new = self._profiles.setdefault(tuple(profile.items()), profile) is profile
         if pattern not in self._patterns or (is_new and len(self._patterns) > 1):
             self._found = None
         self._patterns.add(pattern)
+
+    def _explained(self) -> Columns:
+        """Columns with conditions that explain all trials; ranges that nothing explains are united."""
+        columns, profiles = self._columns(), list(self._profiles.values())
+        found = explained(columns, profiles)
+        wide = {name: union(its) for name, its in self._ranges.items() if len(its) > 1}
+        unclear = {column.name for label, column in columns.items() if label not in found}
+        united = {name: its for name, its in wide.items() if name in unclear and its is not None}
+        if united:
+            profiles = [dict(_united(*entry, columns, united) for entry in its.items()) for its in profiles]
+            columns = {label: its for label, its in columns.items() if its.name not in united}
+            columns |= {name: ConditionalParameter(name, its) for name, its in united.items()}
+            found = explained(columns, profiles)
+        new = {label: its for label, its in columns.items() if label not in found and not too_many(its.distribution)}
+        several = [name for name, its in self._ranges.items() if len(its) > 1 and name not in united]
+        return found | {
+            label: its for label, its in new.items() if self._rows[its.name] >= IN_A_ROW and its.name not in several
+        }
 
     def _columns(self) -> Columns:
         """All columns there are, without conditions."""
@@ -203,6 +234,44 @@ class Structure:
 def _label(name: str, number: int) -> str:
     """The name; further ranges of a parameter get a number."""
     return name if number == 0 else f"{name}\n{number}"
+
+
+def union(ranges: Sequence[BaseDistribution]) -> BaseDistribution | None:
+    """Range with all values of these, None if they are choices or of different kinds."""
+    first = ranges[0]
+    if isinstance(first, CategoricalDistribution) or any(type(each) is not type(first) for each in ranges):
+        return None
+    numeric: list[Any] = list(ranges)
+    low, high, log = min(d.low for d in numeric), max(d.high for d in numeric), numeric[0].log
+    if any(each.log != log for each in numeric):
+        return None
+    if isinstance(first, IntDistribution):
+        whole = 1 if log else gcd(*(d.step for d in numeric), *(d.low - low for d in numeric))
+        return IntDistribution(low, high, log=log, step=whole)
+    step: float | None = numeric[0].step
+    steps = [] if step is None else [(d.low - low) / step for d in numeric if d.step == step]
+    is_even = len(steps) == len(numeric) and all(abs(each - round(each)) <= SAME_STEP for each in steps)
+    return FloatDistribution(low, high, log=log, step=step if is_even else None)
+
+
+def nearest(its: BaseDistribution, value: float) -> Any:
+    """The value of a numeric distribution that is nearest to a number."""
+    assert isinstance(its, FloatDistribution | IntDistribution)
+    value = min(max(value, its.low), its.high)
+    if its.step is not None and not its.log:
+        value = min(its.low + its.step * round((value - its.low) / its.step), its.high)
+    return int(value) if isinstance(its, IntDistribution) else float(value)
+
+
+def _united(label: str, value: Any, columns: Columns, united: Mapping[str, BaseDistribution]) -> tuple[str, Any]:
+    """Entry of a profile where some parameters have the union of their ranges."""
+    name, own = columns[label].name, columns[label].distribution
+    if name not in united:
+        return label, value
+    if not may_decide(united[name]):
+        return name, None
+    theirs = Parameter(own).value(value) if value is not None else axis_of(parameter(own)).values()[0]
+    return name, Parameter(united[name]).ours(theirs)
 
 
 def too_many(distribution: BaseDistribution) -> bool:

@@ -17,16 +17,18 @@ StopRule = Literal["model", "certificate"]
 UNKNOWN = float("nan")
 """Stands for an unknown noise, and for the value of a failure."""
 
-INCOMPATIBLE = {"fidelity": ("drift", "goals", "safe"), "safe": ("goals",)}
-"""Arguments of an Optimizer that do not go together yet."""
+INCOMPATIBLE = {
+    "drift": "runs of different length are not comparable in time",
+    "safe": "a cheaper run may break a constraint that the whole one meets, and nothing known beforehand says whether",
+}
+"""Arguments of an Optimizer that do not go together with a fidelity, and the reason."""
 
 
 def check_apart(**given: Any) -> None:
-    """Raise ValueError if two of drift, fidelity, goals and safe are given that do not go together."""
-    for name, others in INCOMPATIBLE.items():
-        clash = next((other for other in others if given[name] and given[other]), None)
-        if clash:
-            raise ValueError(f"there may be {name} or {clash}, not both: drop one of the two")
+    """Raise ValueError if there are a fidelity and drift, or a fidelity and safe."""
+    clash = next((name for name in INCOMPATIBLE if given["fidelity"] and given[name]), None)
+    if clash:
+        raise ValueError(f"there may be fidelity or {clash}, not both: {INCOMPATIBLE[clash]}; drop one of the two")
 
 
 def checked_tolerance(within: Any) -> Callable[[float], float]:

@@ -147,6 +147,8 @@ class Log:
 
         With ``is_run`` it takes the place of its reports.
         """
+        if self._contexts.fidelity is not None and not self._measures.is_single:  # it may be on the front there
+            self.at(where, self._contexts.fidelity.highest)
         number, kept = trial.number, self._kept.get(trial.number)
         was_sent = kept is not None and kept.trial.token != ""
         known = Kept(where, Trial(number, None), lost_at=0) if kept is None else kept

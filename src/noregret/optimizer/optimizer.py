@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import wraps
+from importlib import import_module
 from numbers import Integral
 from threading import RLock
 from typing import Any, TypeVar, cast, overload
@@ -249,9 +250,9 @@ class Optimizer:
             state = replace(state, prices=self._prices(model, state, left))
         rng = np.random.default_rng(child(self._seed, 2, len(self._history), len(pending)))
         questions = (self.calibration.explore, *self.calibration.questions)
-        questions = for_objectives(questions) if self.goals else questions
         if self.safe is not None:
             questions = (Grow(self.calibration.first(space)), *questions)
+        questions = for_objectives(questions) if self.goals else questions
         for question in questions:
             asked = question(state, rng)
             fits = state.prices is None or question is questions[-1] or asked is None or state.prices.fits(asked)
@@ -369,8 +370,10 @@ class Optimizer:
         self._told(told, where, is_run=run is not None)
 
     @synchronized
-    def report(self, trial: Trial, fidelity: Any, value: float) -> None:
+    def report(self, trial: Trial, fidelity: Any, value: float | Mapping[str, float | None]) -> None:
         """An intermediate value of a trial that is still running: ``opt.report(trial, {"epochs": 9}, value)``.
+
+        With several objectives the value of each by name, as `tell` takes it.
 
         Reports come with rising fidelities; others are ignored. Few of them are kept: the first one at or above each of
         five fidelities, evenly spaced on the parameter's own scale. The values of one run share its noise, so only the
@@ -395,6 +398,7 @@ class Optimizer:
     def should_stop(self, trial: Trial) -> bool:
         """Return True if a running trial is unlikely to be better, at the highest fidelity, than what is recommended.
 
+        With several objectives, if one setting is likely better in all of them.
         Judged from its reports so far and all other values. Stop it then, and `tell` its last value. False before the
         first fit. It stays true once it was.
         """
@@ -817,6 +821,14 @@ class Optimizer:
         With several objectives, ``plot.front()``.
         """
         return Plots(self)
+
+    def page(self, title: str = "", *, against: Any = None) -> Any:
+        """The page of `noregret.report` as it is now, which a notebook shows: ``page = opt.page()``.
+
+        ``page.refresh()`` brings the page in the notebook up to date, ``page.save("page.html")`` writes it to a file,
+        and ``str(page)`` is its HTML. Another optimizer with the same goal may be shown ``against`` this one.
+        """
+        return import_module("noregret").report(self, against=against, title=title)
 
     @property
     @synchronized

@@ -1,15 +1,16 @@
 """Plots: pictures of an `Optimizer` with matplotlib, as ``opt.plot.history()``.
 
 Every method draws on ``ax`` or on a new figure and returns the axes. Observations far worse than most are drawn as
-triangles at the edge, so that they do not squeeze everything else into a line. The colours are those of Okabe and Ito,
-which colour-blind readers can tell apart.
+triangles at the edge, so that they do not squeeze everything else into a line. Colours, marks and axes are those of
+the page of `noregret.report`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -26,14 +27,23 @@ from noregret.optimizer.trial import OUTLYING, Measurement, Observation
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DOT, LINE, BEST, WRONG, GREY = "#56B4E9", "#0072B2", "#D55E00", "#CC79A7", "#777777"
-"""Colours of observations, of estimates, of the recommended setting, of failures, and of baseline and outliers."""
+DOT, LINE, BEST, WRONG, GREY, FAINT = "#1b1f24", "#0072b2", "#00704f", "#b84300", "#59636e", "#d8dee4"
+"""Colours of observations, of estimates, of the recommended setting, of failures and outliers, of the baseline and the
+axes, and of the grid. They are those of the page."""
 
-CURVE, GRID = 41, 25
-"""Points of a curve, and of a map along each of its two sides."""
+STYLE: dict[str, Any] = {
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), GREY),
+    **{"axes.grid": True, "axes.grid.axis": "y", "axes.axisbelow": True, "grid.color": FAINT, "grid.linewidth": 0.7},
+    **{"axes.labelcolor": DOT, "font.size": 9.5, "lines.linewidth": 2},
+}
+"""Options of matplotlib while a picture is drawn. By taste."""
 
-COLUMNS = 3
-"""Largest number of panels side by side. By taste."""
+SHADES = "#eef4f9", "#2f7fb8"
+"""Colours of the worst and of the best estimate on a map. They are those of the page."""
+
+CURVE, GRID, COLUMNS = 41, 25, 3
+"""Points of a curve, and of a map along each of its two sides; the largest number of panels side by side. By taste."""
 
 SMOOTH, LEVELS = 8, 14
 """Values of both parameters from which a map has contours, and their number; with fewer values it has cells."""
@@ -45,9 +55,9 @@ LONGEST_LABEL, CROWDED = 14, 24
 """Characters of a name on an axis, and of all names of an axis from which they are slanted."""
 
 MARKS: dict[str, dict[str, Any]] = {
-    "dot": {"marker": "o", "color": DOT, "markersize": 4.5, "label": "observation"},
+    "dot": {"marker": "o", "color": DOT, "alpha": 0.45, "mew": 0, "markersize": 5, "label": "observation"},
     "best": {"marker": "o", "color": BEST, "markersize": 5.5, "label": "of the recommended setting"},
-    "outlier": {"marker": "o", "color": GREY, "fillstyle": "none", "markersize": 4.5, "label": "outlier"},
+    "outlier": {"marker": "o", "color": WRONG, "fillstyle": "none", "markersize": 4.5, "label": "outlier"},
     "above": {"marker": "^", "color": GREY, "markersize": 5, "clip_on": False, "label": "beyond the edge"},
     "below": {"marker": "v", "color": GREY, "markersize": 5, "clip_on": False, "label": "beyond the edge"},
     "seen": {"marker": "o", "color": "white", "mec": "black", "mew": 0.6, "ms": 4, "clip_on": False},
@@ -57,6 +67,19 @@ MARKS: dict[str, dict[str, Any]] = {
     "failed": {"marker": "x", "color": WRONG, "markersize": 6, "clip_on": False, "label": "failed"},
 }
 """Marks of observations by kind: on white, and the last three on a map. By taste."""
+
+Draw = TypeVar("Draw", bound=Callable[..., Any])
+
+
+def styled(draw: Draw) -> Draw:
+    """The method, which draws in `STYLE`."""
+
+    @wraps(draw)
+    def drawn(*args: Any, **kwargs: Any) -> Any:
+        with extra("matplotlib.pyplot", "plot").rc_context(STYLE):
+            return draw(*args, **kwargs)
+
+    return cast(Draw, drawn)
 
 
 class Plots:
@@ -82,6 +105,7 @@ class Plots:
     def __repr__(self) -> str:
         return "<plots of an Optimizer: history, effects, contour, importance, front>"
 
+    @styled
     def history(self, ax: Axes | None = None, context: Any = None) -> Axes:
         """Draw the observations in order, and the best setting measured so far with its interval.
 
@@ -113,6 +137,7 @@ class Plots:
             ax.legend(frameon=False, fontsize="small")
         return ax
 
+    @styled
     def effects(self, ax: Any = None, context: Any = None) -> Any:
         """Draw the estimate along each parameter, with the others as in the recommended setting, and its interval.
 
@@ -154,6 +179,7 @@ class Plots:
             panel.set_ylabel("value")
         return panels
 
+    @styled
     def contour(self, a: str, b: str, ax: Axes | None = None, context: Any = None) -> Axes:
         """Draw the estimate over two parameters, with the others as in the recommended setting.
 
@@ -185,7 +211,8 @@ class Plots:
         xs, ys = (_places(parameter, values) for parameter, values in zip(sides, (across, up), strict=True))
         shape = (len(ys), len(xs))
         heights = np.ma.masked_array(np.reshape(estimates, shape), ~np.reshape(exists, shape))
-        colours = "viridis" if self._optimizer.goal == "maximize" else "viridis_r"
+        shades = SHADES if self._optimizer.goal == "maximize" else SHADES[::-1]
+        colours = extra("matplotlib.colors", "plot").LinearSegmentedColormap.from_list("shades", shades)
         if min(shape) >= SMOOTH and not any(isinstance(parameter, Choice) for parameter in sides):
             drawn = ax.contourf(xs, ys, heights, levels=LEVELS, cmap=colours)
         else:
@@ -204,6 +231,7 @@ class Plots:
         ax.set(xlabel=a, ylabel=b)
         return ax
 
+    @styled
     def importance(self, ax: Axes | None = None) -> Axes:
         """Draw the share of the difference between settings that each parameter accounts for, with its interval."""
         shares = self._optimizer.importance()
@@ -213,12 +241,14 @@ class Plots:
         ax = _axes(ax, (6.0, 0.9 + 0.35 * len(names)))
         middle, lower, upper = np.array([its[:3] for its in found]).T
         errors = [middle - lower, upper - middle]
-        ax.barh([_cut(name) for name in names], middle, height=0.6, color=DOT)
+        ax.barh([_cut(name) for name in names], middle, height=0.6, color=LINE, alpha=0.45)
+        ax.grid(axis="y", visible=False)
         ax.errorbar(middle, range(len(names)), xerr=errors, fmt="none", ecolor="black", elinewidth=1, capsize=3)
         level = f"{100 * found[0].level:g}% intervals"
         ax.set(xlabel=f"share of the differences between settings ({level})", xlim=(0, 1.02))
         return ax
 
+    @styled
     def front(self, ax: Axes | None = None, context: Any = None, *, x: str | None = None, y: str | None = None) -> Axes:
         """Draw the best compromises between two objectives, with their intervals, and the observations.
 
@@ -237,14 +267,14 @@ class Plots:
         ax = _axes(ax, (6.2, 4.4))
         ends = [_Ends.of_front(members, name) for name in (a, b)]
         drawn: dict[str, list[Floats]] = {}
-        for its in self._optimizer.measurements:
+        for its in list[Any](self._seen.values()):
             if {a, b} <= set(its.value):
                 told = np.array([its.value[a], its.value[b]])
                 near = np.clip(told, *np.transpose([each.limits for each in ends]))
                 kind = "outlier" if min(its.trust[a], its.trust[b]) < OUTLYING else "dot"
                 drawn.setdefault(kind if (near == told).all() else "above", []).append(near)
         for kind, points in drawn.items():
-            ax.plot(*np.transpose(points), **MARKS[kind], alpha=0.6, linestyle="none")
+            ax.plot(*np.transpose(points), **{**MARKS[kind], "alpha": 0.45}, linestyle="none")
         across, up = (np.array([its.values[name] for its in members]) for name in (a, b))
         errors = [
             np.abs([[its.values[n] - end[n] for end in (its.lower, its.upper)] for its in members]).T for n in (a, b)

@@ -150,7 +150,7 @@ class ProblemDescription:
 
     def check_apart(self) -> None:
         """Raise ValueError if two options are given that do not go together."""
-        check_apart(fidelity=self.fidelity, drift=self.drift, goals=self.goals, safe=self.safe)
+        check_apart(fidelity=self.fidelity, drift=self.drift, safe=self.safe)
 
     def checked(self) -> ProblemDescription:
         """The problem as an Optimizer has it; BadOption, with the first option that is bad, if it takes none such.

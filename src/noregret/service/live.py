@@ -333,6 +333,8 @@ class LiveStudy:
         levels = self.study.levels
         if levels is None:
             raise ValueError("the study has no fidelity: make one with a fidelity to report intermediate values")
+        if self.study.goals:
+            raise ValueError("a report has one value, and the study has several objectives: tell their values instead")
         reached = levels.checked(fidelity)
         with self._lock:
             self._storage.patiently(self.ledger.refresh)

@@ -25,10 +25,10 @@ from noregret.optimizer.answers.estimate import Gain, chance_in_words
 from noregret.optimizer.answers.importance import Importance
 from noregret.optimizer.measures import LARGEST_VALUE, check_objectives, checked_constraints
 from noregret.optimizer.model.constraints import RECOMMEND
-from noregret.optimizer.model.current import Snapshot
+from noregret.optimizer.model.current import CANDIDATE, Snapshot
 from noregret.optimizer.model.evidence import LEVEL
 from noregret.optimizer.model.objectives import hypervolume, is_dominated, means_at, nondominated, reported
-from noregret.optimizer.space.contexts import FixedContext
+from noregret.optimizer.space.contexts import FixedContext, with_context
 from noregret.optimizer.space.parameters import finite
 
 
@@ -142,14 +142,23 @@ class FrontAnswers:
     def _pool(self) -> Ints:
         """Arms of the first objective that may be recommended.
 
-        They are the measured ones, and all others in a space of few settings or in a context.
+        They are the measured ones, and all others in a space of few settings or in a context. With a fidelity, those
+        that were measured at any fidelity.
         """
         state = self._first.state
-        allowed = state.allowed & ~np.isin(state.numbers, state.history.unproven)
+        allowed = state.allowed if state.safety is None else state.recommendable
+        allowed = allowed & ~np.isin(state.numbers, state.history.unproven)
         is_small = state.space.count <= len(state.numbers) or isinstance(state.space, FixedContext)
         histories = [its.history for its in self.states]
-        measured = [any(its.answered(number) for its in histories) for number in state.numbers.tolist()]
-        found = np.flatnonzero(allowed & (is_small | np.array(measured)))
+        measured = np.array([any(its.answered(number) for its in histories) for number in state.numbers.tolist()])
+        if self._first.contexts.fidelity is not None:
+            key, params = self._first.contexts.space.key, state.history.params
+            tried = {key(params[number].params) for number in np.unique(state.numbers[measured]).tolist()}
+            is_tried = [
+                number != CANDIDATE and key(params[number].params) in tried for number in state.numbers.tolist()
+            ]
+            is_small, measured = is_small and not (allowed & is_tried).any(), np.array(is_tried)
+        found = np.flatnonzero(allowed & (is_small | measured))
         if not found.size:
             raise ValueError("a front needs a value of params that meet require: tell one first")
         return state.feasible(found)
@@ -298,9 +307,7 @@ class FrontAnswers:
             unit = np.ptp(cautious[self._front], axis=0)
             least = ((cautious[self._front] - base) / np.where(unit > 0, unit, 1.0)).min(axis=1)
             chosen = self.front[int(np.argmax(least))]
-        space = self._first.state.space
-        context = space.context if isinstance(space, FixedContext) else None
-        params = self._first.contexts.checked(chosen.params, context)
+        params = with_context(self._first.contexts.space.checked(chosen.params), self._first.state.space)
         return Gains({name: its.gain(baseline, its.predict([params])[0]) for name, its in self.each.items()})
 
     def importance(self, better_half: bool = False) -> dict[str, Importance]:

@@ -27,6 +27,7 @@ from noregret.gp.improvement import log_expected_improvement
 from noregret.gp.posterior import Floats, Ints, Rng
 from noregret.optimizer.model.candidates import Candidates, around, resample_inactive, top
 from noregret.optimizer.model.constraints import SEARCH
+from noregret.optimizer.model.current import Snapshot
 from noregret.optimizer.model.objectives import nondominated, reported
 from noregret.optimizer.questions.questions import AMONG_NAMES, Improve, SaturatedImprovement
 from noregret.optimizer.questions.state import Asked, PendingSnapshot, Question, state_of
@@ -123,26 +124,19 @@ class ImproveFront:
         for radius in Candidates.radii:
             best = resample_inactive(space, points[top(found, Candidates.centres)], rng)
             near = space.snap(around(best, Candidates.cloud, radius * lengthscales, groups, rng))
+            near = near if state.safety is None else near[state.safety.holds(near)]
             points, found = np.vstack([points, near]), np.concatenate([found, score(near)])
         return points, found
 
     def _score(self, state: PendingSnapshot, states: Sequence[PendingSnapshot], rng: Rng) -> Callable[[Floats], Floats]:
         """Score of (n, d) points."""
         beliefs = [its.belief for its in states]
-        measured = state.belief.arms[state.incumbents]
-        every = np.flatnonzero(state.allowed & (state.log_feasible >= math.log(SEARCH)))
-        every = np.concatenate([state.incumbents, every])
-        mean, std = (
-            np.column_stack(its) for its in zip(*((b.mean[every], b.std[every]) for b in beliefs), strict=True)
-        )
-        front = nondominated(mean[: len(measured)])
-        front = front[thinned(mean[front], self.most if len(states) == 2 else self.most // 2)]
-        rule = front_rule(states, mean[front], ends(mean, std), rng)
+        rule, members = front_of(state, states, rng, self.most)
         is_one_choice = len(state.space.names) == 1 and len(state.space.groups) == state.space.count
         saturated = AMONG_NAMES if is_one_choice else SaturatedImprovement()
         enough = max(saturated.enough, saturated.early / max(state.belief.rounds, 1))
 
-        given = [its.full.given(measured[front]) for its in beliefs]
+        given = [its.full.given(members) for its in beliefs]
 
         def score(points: Floats) -> Floats:
             is_arms = points is state.belief.arms
@@ -155,6 +149,22 @@ class ImproveFront:
             return np.asarray(found + state.log_feasible_at(points) if state.margins else found)
 
         return score
+
+
+def front_of(
+    state: Snapshot, states: Sequence[Snapshot], rng: Rng, most: int, mean_of_another: Floats | None = None
+) -> tuple[Score, Floats]:
+    """Rule that scores by what is added to the present front, and the front's points.
+
+    With the (m,) means of another setting, as if that was on the front, too.
+    """
+    every = np.flatnonzero(state.allowed & (state.log_feasible >= math.log(SEARCH)))
+    every = np.concatenate([state.incumbents, every])
+    mean, std = (np.column_stack([getattr(its.belief, each)[every] for its in states]) for each in ("mean", "std"))
+    front = nondominated(mean[: len(state.incumbents)])
+    front = front[thinned(mean[front], most if len(states) == 2 else most // 2)]
+    members = mean[front] if mean_of_another is None else np.vstack([mean[front], mean_of_another])
+    return front_rule(states, members, ends(mean, std), rng), state.belief.arms[every[front]]
 
 
 def ends(mean: Floats, std: Floats) -> Floats:
@@ -172,7 +182,7 @@ def ends(mean: Floats, std: Floats) -> Floats:
     return np.asarray(mean if is_beaten.all() else mean[~is_beaten])
 
 
-def front_rule(states: Sequence[PendingSnapshot], front: Floats, spanning: Floats, rng: Rng) -> Score:
+def front_rule(states: Sequence[Snapshot], front: Floats, spanning: Floats, rng: Rng) -> Score:
     """Rule that scores arms by what they may add to a front, given means that span all that can be reached."""
     worst, spread = spanning.min(axis=0), np.ptp(spanning, axis=0)
     spread = np.where(spread > 0, spread, 1.0)

@@ -596,11 +596,12 @@ class Findings:
     def shares(self) -> dict[str, tuple[dict[str, Share], dict[str, Share]]]:
         """Importance of each parameter by objective, over the whole space and among the better half.
 
-        Empty for a table, with contexts, and with too few results; for one objective also where `importance` is empty.
+        Empty for a table, with contexts or a fidelity, and with too few results; for one objective also where
+        `importance` is empty.
         """
         if self.is_single:
             return {VALUE: (self.importance, self.optimizer.importance(better_half=True))} if self.importance else {}
-        if not self.has_front or self.study.context or not isinstance(self.study.space, Mapping):
+        if not self.has_front or self._is_importance_unknown or not isinstance(self.study.space, Mapping):
             return {}
         whole, better = self.optimizer.importance(), self.optimizer.importance(better_half=True)
         return {name: (whole[name], better[name]) for name in self.study.goals}

@@ -69,7 +69,8 @@ def how_sure(findings: Findings) -> Iterator[str]:
     if shift:
         yield words.sentence(str(shift))
     for doubt in findings.optimizer.doubts:
-        yield words.sentence(f"{doubt} 'noregret correct' replaces a value")
+        by = "'noregret correct'" if findings.study.command else "'correct'"
+        yield words.sentence(f"{doubt} {by} replaces a value")
     worse, close = findings.rivals
     if worse + close:
         yield _against_rivals(worse, close, best.level, bool(findings.study.constraints))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import Any, overload
 
@@ -21,28 +22,56 @@ HEIGHT = 800
 """Height of a page in a notebook, in pixels; it scrolls."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Page:
-    """A page that a notebook shows, in a frame of its own so that its styles stay inside."""
+    """A page as it was when it was made; a notebook shows it in a frame, so that its styles stay inside."""
 
     html: str
     """The whole page, as `report` writes it to a file."""
+    again: Callable[[], str]
+    """Makes the page of what is known now."""
+    _shown: Any = None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file whose name ends in ``.html``."""
+        path, text = _html_path(path), self.html
+        write_atomically(path, lambda file: file.write(text.encode()))
+
+    def refresh(self) -> Page:
+        """Take in what is known now; where a notebook shows this page, it changes there."""
+        self.html = self.again()
+        if self._shown is not None:
+            self._shown.update(self._bundle, raw=True)
+        return self
+
+    def __str__(self) -> str:
+        return self.html
 
     def __repr__(self) -> str:
-        return "<page of a report: shown in notebooks; report(subject, 'page.html') writes it to a file>"
+        return "<page of a report: shown in notebooks; page.save('page.html') writes it to a file>"
 
     def _repr_html_(self) -> str:
         style = f"width: 100%; height: {HEIGHT}px; border: 0"
         return f'<iframe title="noregret report" style="{style}" srcdoc="{escape(self.html)}"></iframe>'
 
+    @property
+    def _bundle(self) -> dict[str, str]:
+        """Forms of the output of a cell, by type."""
+        return {"text/html": self._repr_html_(), "text/plain": repr(self)}
+
+    def _ipython_display_(self) -> None:
+        self._shown = import_module("IPython.display").display(self._bundle, raw=True, display_id=True)
+
 
 @overload
-def report(subject: Any, path: str | os.PathLike[str], *, against: Any = None) -> None: ...
+def report(subject: Any, path: str | os.PathLike[str], *, against: Any = None, title: str = "") -> None: ...
 @overload
-def report(subject: Any, path: None = None, *, against: Any = None) -> Page: ...
+def report(subject: Any, path: None = None, *, against: Any = None, title: str = "") -> Page: ...
 
 
-def report(subject: Any, path: str | os.PathLike[str] | None = None, *, against: Any = None) -> Page | None:
+def report(
+    subject: Any, path: str | os.PathLike[str] | None = None, *, against: Any = None, title: str = ""
+) -> Page | None:
     """Write the findings so far as one HTML page, the one of ``noregret report``, or return it for a notebook.
 
     Parameters
@@ -54,6 +83,8 @@ def report(subject: Any, path: str | os.PathLike[str] | None = None, *, against:
         Its name ends in ``.html``. Without it the page is returned, and a notebook shows it below the cell.
     against : Optimizer, or optuna.Study, optional
         Another one with the same goal, whose best setting and progress are shown beside these.
+    title : str, optional
+        By default the name of the file.
 
     Examples
     --------
@@ -67,15 +98,25 @@ def report(subject: Any, path: str | os.PathLike[str] | None = None, *, against:
     >>> "Best setting" in (folder / "page.html").read_text()
     True
     """
-    path = None if path is None else Path(path)
-    if path is not None and path.suffix not in (".html", ".htm"):
-        raise ValueError(f"path must end in .html, got {str(path)!r}")
-    found = _findings(subject, "optimizer" if path is None else path.stem)
-    text = page(found, against=None if against is None else comparable(found, _findings(against, "the other")))
+    path = None if path is None else _html_path(path)
+    name = title or ("optimizer" if path is None else path.stem)
+
+    def again() -> str:
+        found = _findings(subject, name)
+        return page(found, against=None if against is None else comparable(found, _findings(against, "the other")))
+
+    made = Page(again(), again)
     if path is None:
-        return Page(text)
-    write_atomically(path, lambda file: file.write(text.encode()))
+        return made
+    made.save(path)
     return None
+
+
+def _html_path(path: str | os.PathLike[str]) -> Path:
+    """The path; ValueError unless its name ends as that of a page."""
+    if Path(path).suffix not in (".html", ".htm"):
+        raise ValueError(f"path must end in .html, got {str(path)!r}")
+    return Path(path)
 
 
 def comparable(found: Findings, other: Findings) -> Findings:

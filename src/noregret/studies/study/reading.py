@@ -237,7 +237,8 @@ def _check_fidelity(study: Study, has_command: bool, problems: Problems) -> None
     if study.runs != (1, 1) and (study.steps or study.runs[0] < study.runs[1]):
         problems.note("a trial with a fidelity runs once, and the search repeats what is worth it: drop it", "repeats")
     if has_command and study.steps is None and name not in study.used:
-        advice = f"add {{{name}}}, or a result with a step, such as {{json = 'loss', step = 'epoch'}}"
+        steps = "" if study.goals else ", or a result with a step, such as {json = 'loss', step = 'epoch'}"
+        advice = f"add {{{name}}}{steps}"
         problems.note(f"it does not know the fidelity {name!r}: {advice}", "command")
     if isinstance(study.steps, Pattern) and "value" not in re.compile(study.steps.regex).groupindex:
         problems.note("a regular expression with a group step needs a group value, too: (?P<value>...)", "result")
