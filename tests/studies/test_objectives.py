@@ -177,7 +177,16 @@ def test_an_export_is_read_again_as_it_is(tmp_path, capsys):
     capsys.readouterr()
     assert main(["export", str(path), "--csv", "--out", str(tmp_path / "all.csv")]) == 0
     rows = list(csv.DictReader(io.StringIO((tmp_path / "all.csv").read_text())))
-    assert list(rows[0]) == ["trial", "state", "value.latency", "value.accuracy", "x", "block.machine", "started", "seconds"]
+    assert list(rows[0]) == [
+        "trial",
+        "state",
+        "value.latency",
+        "value.accuracy",
+        "x",
+        "block.machine",
+        "started",
+        "seconds",
+    ]
     assert main(["import", str(path), str(tmp_path / "all.csv")]) == 0
     assert "0 of 3 rows added, 3 known already" in capsys.readouterr().out
     (tmp_path / "past.csv").write_text("x,value.latency,value.accuracy\n0.5,1.2,\n0.6,,\n")

@@ -103,7 +103,11 @@ def test_choices_that_differ_on_the_command_line_are_different(tmp_path):
             "place =",
             r"my.toml:4: place: unknown key: known are .* stop, storage, timeout, track, warmup, workers",
         ),
-        ('goal = "maximize"', 'goal = "up"', r"my.toml:1: goal: must be 'minimize', 'maximize', or a quantile to minimize such as 'p99', got 'up'"),
+        (
+            'goal = "maximize"',
+            'goal = "up"',
+            r"my.toml:1: goal: must be 'minimize', 'maximize', or a quantile to minimize such as 'p99', got 'up'",
+        ),
         ("workers = 3", "workers = 0", r"my.toml:5: workers: must be a whole number from 1 to 256, got 0"),
         ("workers = 3", 'workers = "3"', r"my.toml:5: workers: must be a whole number"),
         ("workers = 3", "workers = true", r"my.toml:5: workers: must be a whole number"),

@@ -595,7 +595,7 @@ class GainForm(BaseModel):
 
     The true difference lies between ``lower`` and ``upper`` with probability ``level``; ``relative`` are the ends of
     its interval as a part of the baseline's size, null where that may be 0; ``measured`` is what pairs of runs show,
-    null if there are too few; ``text`` is all of it in words.
+    null if there are too few; ``is_positive`` says that all values are above 0; ``text`` is all of it in words.
     """
 
     estimate: float
@@ -607,6 +607,7 @@ class GainForm(BaseModel):
     baseline: EstimateForm
     goal: Literal["minimize", "maximize"]
     measured: PairedForm | None = None
+    is_positive: bool = False
     text: str
 
 

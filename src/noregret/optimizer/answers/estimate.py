@@ -157,6 +157,9 @@ class Gain:
         are divided by the baseline's estimate.
     measured : MeasuredGain, optional
         What paired runs of the two show, valid after selection and at every look; None with too few pairs.
+    is_positive : bool, optional
+        Whether all observations are above 0, as those of a rate: then the baseline's estimate is not taken for 0, even
+        if its interval reaches 0.
     """
 
     estimate: float
@@ -168,6 +171,7 @@ class Gain:
     level: float = LEVEL
     relative: tuple[float, float] | None = None
     measured: MeasuredGain | None = None
+    is_positive: bool = False
 
     def within(self, low: float, high: float) -> Gain:
         """The gain if both values are from low to high: a time gets at most 100% lower.
@@ -191,13 +195,19 @@ class Gain:
         """In percent of the size of the baseline; None if the baseline may be 0, or of either sign.
 
         Its ends are those of a ratio. So 84% lower is never "between 61% and 120%": nothing that is positive
-        can be 120% lower than something else.
+        can be 120% lower than something else. Where only noise makes a baseline reach 0 that cannot be 0, they are
+        parts of its estimate.
         """
-        if self.baseline.lower <= 0 <= self.baseline.upper:
+        is_unclear = self.baseline.lower <= 0 <= self.baseline.upper
+        if is_unclear and not (self.is_positive and self.baseline.estimate > 0 and math.isfinite(self.upper)):
             return None
         size = abs(self.baseline.estimate)
         estimate = self.estimate / size
-        lower, upper = self.relative or (self.lower / size, self.upper / size)
+        lower, upper = self.lower / size, self.upper / size
+        if is_unclear:
+            lower, upper = (lower, min(upper, 1.0)) if self.goal == "minimize" else (max(lower, -1.0), upper)
+        elif self.relative:
+            lower, upper = self.relative
         if math.isinf(upper):
             return None
         return Percent(100 * estimate, 100 * min(lower, estimate), 100 * max(upper, estimate))
