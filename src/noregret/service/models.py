@@ -619,11 +619,23 @@ class GainsForm(BaseModel):
 
 
 class DoneForm(BaseModel):
-    """Decision of the stopping rule."""
+    """Decision of the stopping rule.
+
+    ``remaining`` is what is left to gain by the model, which decides where ``by`` is "model", and ``gap`` that by the
+    strict certificate; null where it is not known. ``text`` is what is known, in words.
+    """
 
     done: bool
     gap: float | None
+    remaining: float | None
     level: float
+    text: str
+
+
+class LinkForm(BaseModel):
+    """Link to the page of one study, relative to the server's root."""
+
+    link: str
 
 
 class HealthForm(BaseModel):

@@ -267,7 +267,7 @@ class FidelityTable(Part):
 
 
 class CleanupTable(Part):
-    """What runs once after the last trial of a call."""
+    """Command that runs once after the last trial of a call."""
 
     command: Annotated[checks.Words, Field(description="A command that puts the setting to keep in place")]
 
