@@ -524,6 +524,18 @@ def test_a_link_shows_the_page_of_one_study_and_nothing_else(closed):
 
 
 @pytest.mark.slow
+def test_done_says_what_remains(client, study):
+    asked = f"{study}/done?within=0.1"
+    assert client.get(asked).json()["text"] == "there is no value yet"
+    rows = [{"params": {"x": i / 14}, "value": (i / 14 - 0.3) ** 2} for i in range(15)]
+    assert client.post(f"{study}/tell", json={"trials": rows}).status_code == 200
+    found = client.get(asked).json()
+    assert (found["done"], 0 <= found["remaining"] <= 0.1) == (True, True)
+    assert found["remaining"] == client.get(f"{study}/best").json()["remaining"]
+    assert "left to gain" in found["text"]
+
+
+@pytest.mark.slow
 def test_without_a_token_a_link_is_the_address(client, study):
     assert client.get(f"{study}/link").json() == {"link": f"{study[1:]}/"}
 

@@ -85,6 +85,13 @@ class Estimate:
             return math.inf
         return self._certificate.remaining(self._point, self.level)
 
+    @cached_property
+    def _likely(self) -> float:
+        """As `remaining`, at 50%."""
+        assert self._certificate is not None
+        assert self._point is not None
+        return self._certificate.remaining(self._point, 0.5)
+
     @property
     def narrowest(self) -> float:
         """Width of the narrowest hill that `remaining` speaks of, as a part of each range; 1 if it is infinite."""
@@ -93,18 +100,23 @@ class Estimate:
     def remaining_in_words(self, unit: str = "") -> str:
         """As ``by the model, at most 0.8% left to gain (95%), if no hill is narrower than 0.2 of each range``.
 
-        A percentage of the estimate, if that is not near 0.
+        A percentage of the estimate, if that is not near 0. Where that would be more than 100%, it is the size with
+        what is left to gain at 50%, if that is less.
         """
         level = f"({100 * self.level:g}%)"
         if math.isinf(self.remaining):
-            return "what is left to gain is unknown: noise alone may explain the results"
+            return "no setting is shown to be better than another: noise alone may explain the results"
         condition = f", if no hill is narrower than {number(self.narrowest, 1)} of each range"
         if self.remaining <= 0:
             return f"by the model, nothing is left to gain {level}{condition}"
         if self.lower < 0 <= self.upper or not self.estimate:
             return f"by the model, at most {number(self.remaining, 2)}{unit} left to gain {level}{condition}"
         if self.remaining >= abs(self.estimate):
-            return f"what is left to gain is unknown: by the model it may be more than the estimate itself {level}"
+            most = f"up to {number(self.remaining, 2)}{unit} {level}, more than the estimate itself"
+            if self._likely >= abs(self.estimate):
+                return f"by the model, other settings may be better by {most}: too few are measured"
+            likely = f"likely at most {number(100 * self._likely / abs(self.estimate), 2)}% left to gain (50%)"
+            return f"by the model, {likely}, but {most}, is not excluded"
         percent = number(100 * self.remaining / abs(self.estimate), 2)
         return f"by the model, at most {percent}% left to gain {level}{condition}"
 
