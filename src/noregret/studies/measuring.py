@@ -32,7 +32,7 @@ from noregret.optimizer import VALUE, Fidelity, Int, Reading, Readings
 from noregret.studies import keeper as keeping
 from noregret.studies.session import median_of
 from noregret.studies.store.records import Record
-from noregret.studies.study.results import TIMES, MaxRss, NoResult, NotMeasured, Steps, search_in_time
+from noregret.studies.study.results import TIMES, MaxRss, NoResult, NotMeasured, Steps, WallTime, search_in_time
 from noregret.studies.study.study import Params, Study, StudyError, filled, groups, placeholders
 
 KEPT_BYTES = 1 << 18
@@ -266,9 +266,11 @@ def disturbances(study: Study, cpus: Path = Path("/sys/devices/system/cpu")) -> 
         load = os.getloadavg()[0]
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if load >= max(BUSY_LOAD, BUSY_SHARE * cores):
+            is_wall = any(isinstance(result, WallTime) for result in study.sought)
+            other = ", or take user-time as the result (--result user-time), which they disturb less" * is_wall
             warnings.append(
-                f"other programs are busy (load {load:.1f} on {cores} cores), so times vary more. Stop them, or "
-                "measure when the machine is idle"
+                f"other programs are busy (load {load:.1f} on {cores} cores), so times vary more. Stop them, "
+                f"measure when the machine is idle{other}"
             )
     return warnings
 

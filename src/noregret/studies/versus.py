@@ -597,6 +597,8 @@ class Race:
             name = printable(str(self.baseline))
             yield f"A was measured before ({name}), so drift of the machine since then is not cancelled"
         yield from comparison.warnings
+        if self.is_gate and self._passed:
+            yield from self._excluded()
         if self.is_settled:
             return
         margin = "" if comparison.within else ", or give a margin of equality, such as --within 1%"
@@ -608,6 +610,22 @@ class Race:
             "failures": f"All runs of the last {ALL_FAILED} rounds have failed. Fix the commands to decide.",
             "interrupted": "Stopped before the end.",
         }.get(self.stopped, "")
+
+    def _excluded(self) -> Iterator[str]:
+        """Smallest change for the worse that a gate that has passed would have seen."""
+        change, study = self.comparison.change(1), self.study
+        end = change.upper if study.goal == "minimize" else -change.lower
+        if end <= 0 or math.isnan(end):
+            return
+        what = "slowdowns" if isinstance(study.result, TIMES) else "changes for the worse"
+        if math.isinf(end):
+            yield f"{what} of any size may have been missed: there were too few pairs"
+            return
+        is_part, is_share = self.comparison.is_relative, self.comparison.evidence.is_share
+        unit = "%" if is_part else " points" if is_share else self.unit
+        size = f"{number(100 * end if is_part or is_share else end, 2)}{unit}"
+        more = "" if self.is_settled else "; to see half of that takes about four times as many pairs"
+        yield f"{what} above {size} would have been seen{more}"
 
     def as_json(self) -> dict[str, Any]:
         """All numbers; None stands for those that are not finite or not known."""
