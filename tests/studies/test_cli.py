@@ -96,6 +96,29 @@ def test_a_finished_study_says_what_it_knows_and_a_larger_budget_goes_on(tmp_pat
     assert re.findall(r"trial \d+", capsys.readouterr().out) == ["trial 3", "trial 4"]
 
 
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("tune missing.toml", "tune"),
+        ("confirm missing.toml", "confirm"),
+        ("versus true false", "versus"),
+        ("versus true false --result json", "versus"),
+        ("calibrate true", "versus"),
+        ("serve", "serve"),
+        ("ledger missing.json discard", "ledger"),
+        ("drop-old missing.toml", "drop-old"),
+    ],
+)
+def test_what_does_not_run_on_windows_says_so_first(tmp_path, capsys, monkeypatch, words, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("noregret.studies.errors.IS_POSIX", False)
+    assert main(words.split()) == 2
+    said = (
+        f"noregret: 'noregret {name}' does not run on Windows: it needs Linux or macOS. Use the Windows Subsystem for"
+    )
+    assert capsys.readouterr().err.startswith(said)
+
+
 @pytest.mark.slow
 def test_a_finished_study_is_printed_again_without_a_fit(tmp_path, capsys, monkeypatch):
     study = written(tmp_path, budget="evaluations = 6")

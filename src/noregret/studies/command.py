@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shlex
 import sys
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from noregret.extra import extra
 from noregret.files import write_atomically
-from noregret.studies.errors import StudyError
+from noregret.studies.errors import StudyError, check_system
 from noregret.terminal import complain, printable, say, show
 
 if TYPE_CHECKING:
@@ -373,9 +372,8 @@ def _ready(args: argparse.Namespace) -> Study:
     """The study, after a check that everything needed to work on it is installed."""
     from noregret.studies.study.reading import load
 
+    check_system(args.command.__name__.strip("_").replace("_", "-"))
     study = load(args.study)
-    if os.name != "posix":
-        raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
     extra("rich", "tune")
     return study
 

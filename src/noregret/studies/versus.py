@@ -39,6 +39,7 @@ from noregret.files import write_atomically
 from noregret.formatting import number
 from noregret.optimizer import Goal
 from noregret.studies import ledger, receipts, words
+from noregret.studies.errors import check_system
 from noregret.studies.measuring import Keeper, check_command, disturbances, interruptible, measure
 from noregret.studies.measuring import Stopped as RunStopped
 from noregret.studies.store.records import Record
@@ -89,8 +90,7 @@ def versus(args: Namespace) -> int:
 
 def compared(race: Race, as_json: bool, save: Path | None = None, receipt: Path | None = None) -> None:
     """Run the commands until the answer is known or the budget is spent, and show what is known meanwhile."""
-    if os.name != "posix":
-        raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
+    check_system("versus")
     for name, path in (("--save", save), ("--receipt", receipt)):
         if path and not os.access(path.resolve().parent, os.W_OK):
             raise StudyError(f"{name} {path}: its folder does not exist, or may not be written")
