@@ -105,7 +105,6 @@ def test_a_finished_study_says_what_it_knows_and_a_larger_budget_goes_on(tmp_pat
         ("versus true false --result json", "versus"),
         ("calibrate true", "versus"),
         ("serve", "serve"),
-        ("ledger missing.json discard", "ledger"),
         ("drop-old missing.toml", "drop-old"),
     ],
 )

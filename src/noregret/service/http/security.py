@@ -27,7 +27,7 @@ ADDRESSES = 10_000
 OPEN_PATH = "/healthz"
 """The only path that needs no token."""
 SESSION, SESSION_SECONDS = "session", 7 * 86400
-"""What the cookie of a browser proves, and for how long."""
+"""Claim of the cookie of a browser, and its duration."""
 LARGEST_LOGIN = 4096
 """The largest login form in bytes."""
 DERIVATIONS = 200_000

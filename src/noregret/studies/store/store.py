@@ -174,12 +174,12 @@ class Store:
         self._patiently(lambda: self._end("budget", len(self._all())))
 
     def concluded(self, key: str) -> str | None:
-        """What was concluded from the study, None if it is not what was stored under this key."""
+        """Conclusion that was stored under this key; None if there is none."""
         kept = self._patiently(self._attributes).get(CONCLUSION) or {}
         return kept["text"] if kept.get("key") == key else None
 
     def conclude(self, key: str, text: str) -> None:
-        """Keep what was concluded from the study, in place of what was kept before."""
+        """Store a conclusion of the study in the place of the one before."""
         about = {CONCLUSION: {"key": key, "text": text}}
         self._patiently(lambda: self._storage.set_attributes(self._found.id, about))
 
