@@ -145,7 +145,8 @@ def test_a_client_gets_the_trials_again_that_it_has_not_answered(client, study):
 @pytest.mark.slow
 def test_what_is_best_and_whether_to_stop(client, study):
     assert client.get(f"{study}/best").status_code == 409
-    assert client.get(f"{study}/done", params={"within": "2%"}).json() == {"done": False, "gap": None, "level": 0.95}
+    unknown = {"done": False, "gap": None, "remaining": None, "level": 0.95, "text": "there is no value yet"}
+    assert client.get(f"{study}/done", params={"within": "2%"}).json() == unknown
     for _ in range(12):
         (trial,) = ask(client, study)
         assert tell(client, study, trial["id"], (trial["params"]["x"] - 0.3) ** 2) == 200
@@ -155,7 +156,8 @@ def test_what_is_best_and_whether_to_stop(client, study):
     assert abs(best["params"]["x"] - 0.3) < 0.15
     assert best["feasible"] == 1.0
     done = client.get(f"{study}/done", params={"within": 0.5, "confidence": 0.8}).json()
-    assert done == {"done": True, "gap": best["gap"], "level": best["level"]}
+    assert "left to gain" in done.pop("text")
+    assert done == {"done": True} | {name: best[name] for name in ("gap", "remaining", "level")}
 
 
 @pytest.mark.slow
@@ -533,6 +535,12 @@ def test_done_says_what_remains(client, study):
     assert (found["done"], 0 <= found["remaining"] <= 0.1) == (True, True)
     assert found["remaining"] == client.get(f"{study}/best").json()["remaining"]
     assert "left to gain" in found["text"]
+
+
+def test_a_misspelt_field_is_named_with_the_one_that_is_meant(client, study):
+    for body, hint in (({"cnt": 2}, "did you mean 'count'?"), ({"q": 2}, "known are client, context, count")):
+        refused = client.post(f"{study}/ask", json=body)
+        assert (refused.status_code, hint in refused.text) == (422, True)
 
 
 @pytest.mark.slow

@@ -173,6 +173,14 @@ def test_a_gate_fails_only_beyond_the_margin(capsys, words, numbers, code, passe
     assert found[1]["summary"].startswith("Passed" if passed else "Failed")
 
 
+def test_runs_that_are_mostly_the_start_of_a_process_are_named(capsys):
+    said = "most of such a short time is the start of a process"
+    for words, is_short in ((("true", "true"), True), (("true", "sleep 0.1"), False)):
+        summary = versus(capsys, *words, "--result", "wall-time", "--budget", 2)[1]["summary"]
+        assert (said in summary) == is_short
+    assert said not in versus(capsys, "echo 1", "echo 1", "--budget", 2)[1]["summary"]
+
+
 @pytest.mark.parametrize(
     ("words", "numbers", "line"),
     [

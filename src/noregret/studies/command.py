@@ -45,6 +45,7 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     )
     init.add_argument("--evaluations", metavar="N", help="results in all (default: 40, or 10 for each parameter)")
     init.add_argument("--baseline", metavar="SETTING", help="the setting in use now, as 'threads=4 mode=safe'")
+    init.add_argument("--prepare", metavar="CMD", help="a command before each run, not measured")
     tune = _command(commands, "tune", _tune, "tune any command: measure, learn, suggest, until the budget is spent")
     tune.add_argument("--dry-run", action="store_true", help="show one command and run nothing")
     tune.add_argument("--json", action="store_true", help="print a JSON object per trial, and the best at the end")
@@ -295,7 +296,11 @@ def _init(args: argparse.Namespace) -> None:
     tune = printable(shlex.join(["noregret", "tune", str(args.study)]))
     if args.study.exists():
         raise StudyError(f"{args.study} exists already: choose another name")
-    given = {key: getattr(args, key) for key in ("goal", "result", "evaluations", "baseline") if getattr(args, key)}
+    given = {
+        key: getattr(args, key)
+        for key in ("goal", "result", "evaluations", "baseline", "prepare")
+        if getattr(args, key)
+    }
     if args.words:
         content, remark = _drafted(args.words, given, tune)
     elif given:

@@ -59,6 +59,8 @@ FAILED_RUNS = 3
 """Number of failed runs that ends the comparison as an error, of a command that has never succeeded."""
 ALL_FAILED = 10
 """Number of rounds in a row in which every run failed that ends the comparison."""
+SHORT = 0.02
+"""Seconds below which the start of a process is a large part of a run; of a shell or Python it takes 2 to 20 ms."""
 REFRESH_SECONDS = 0.1
 """Least time between two pictures on a terminal."""
 PICTURE_WIDTH = 41
@@ -597,6 +599,9 @@ class Race:
             name = printable(str(self.baseline))
             yield f"A was measured before ({name}), so drift of the machine since then is not cancelled"
         yield from comparison.warnings
+        slowest = max((each for option in self.studies if (each := self.median(option))), default=math.inf)
+        if isinstance(self.study.result, WallTime) and slowest < SHORT:
+            yield "most of such a short time is the start of a process: repeat the work inside of the command"
         if self.is_gate and self._passed:
             yield from self._excluded()
         if self.is_settled:
