@@ -70,7 +70,9 @@ def gate(folder, head, **inputs):
         timeout=120,
     )
     read = output.read_text() if output.exists() else ""
-    return done, dict(line.split("=", 1) for line in read.splitlines()), summary.read_text() if read else ""
+    lines = r"^(\w+)(?:=(.*)|<<(\w+)\n((?:.*\n)*?)\3)$"
+    outputs = {name: plain or text for name, plain, _, text in re.findall(lines, read, re.MULTILINE)}
+    return done, outputs, summary.read_text() if read else ""
 
 
 def test_a_commit_that_is_slower_fails_the_job(repository):
@@ -86,7 +88,10 @@ def test_a_commit_that_is_slower_fails_the_job(repository):
 def test_a_commit_that_is_not_slower_passes(repository):
     done, outputs, summary = gate(repository, "same", within="2%")
     assert done.returncode == 0, done.stderr
-    assert set(outputs) == {"verdict", "estimate", "lower", "upper"} == set(ACTION["outputs"])
+    assert set(outputs) == {"verdict", "estimate", "lower", "upper", "summary"} == set(ACTION["outputs"])
+    assert outputs["summary"].startswith("Passed: B is not worse than A by more than 2%: ")
+    assert "changes for the worse above" in outputs["summary"]
+    assert outputs["summary"].endswith("\nA is base, B is head.\n")
     assert float(outputs["upper"]) <= 0.02
     assert summary.startswith("### Passed: B is not worse than A by more than 2%: ")
     assert "::error" not in done.stdout

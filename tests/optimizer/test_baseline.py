@@ -172,6 +172,22 @@ def test_percent_is_given_only_where_it_makes_sense():
     assert below.percent == pytest.approx((50, 40, 60)), "of the size of the baseline"
 
 
+def test_noise_makes_no_rate_0():
+    """An interval may reach 0 where no observation does: then percentages are parts of the estimate."""
+    base = estimate(600.0, -90.0, 1290.0)
+    rate = Gain(1300.0, 600.0, 1900.0, estimate(1900, 1700, 2100), base, "maximize", is_positive=True)
+    assert rate.percent == pytest.approx((216.67, 100, 316.67), abs=0.01)
+    time = Gain(300.0, -90.0, 900.0, estimate(300, 200, 400), base, "minimize", is_positive=True)
+    assert time.percent == pytest.approx((50, -15, 100)), "nothing positive can be more than 100% lower"
+    opt = Optimizer(SQUARE, rng=0, baseline=TODAY)
+    for x in range(6):
+        opt.tell({"x": x / 6, "y": 0.5}, 1.0 + x)
+    opt.tell(TODAY, 3.0)
+    assert opt.gain().is_positive
+    opt.tell({"x": 0.9, "y": 0.5}, -1.0)
+    assert not opt.gain().is_positive
+
+
 @pytest.mark.slow
 def test_percentages_are_unknown_where_the_baseline_may_be_0():
     opt = played(20, function=lambda p: bowl(p) - bowl(TODAY))

@@ -340,11 +340,17 @@ def test_what_remains_is_a_percentage_where_the_estimate_is_not_near_0():
     assert best.remaining_in_words(" s") == f"by the model, at most {percent:.2g}% left to gain (95%), {hill}"
 
 
-def test_what_remains_is_unknown_if_it_may_be_more_than_the_estimate():
+def test_what_remains_is_said_if_it_may_be_more_than_the_estimate():
     best = told(60, lambda x: 100 + 50 * bowl(x), noise=0.1).best()
-    vars(best)["remaining"] = 3 * best.estimate
-    said = "what is left to gain is unknown: by the model it may be more than the estimate itself (95%)"
-    assert best.remaining_in_words(" s") == said
+    assert 0 < best._likely < best.remaining
+    vars(best).update(remaining=3.0 * 128, estimate=128.0, _likely=64.0)
+    assert best.remaining_in_words(" s") == (
+        "by the model, likely at most 50% left to gain (50%), but up to 380 s (95%), more than the estimate itself, is "
+        "not excluded"
+    )
+    vars(best)["_likely"] = 200.0
+    said = "by the model, other settings may be better by up to 380 s (95%), more than the estimate itself: too few"
+    assert best.remaining_in_words(" s").startswith(said)
 
 
 def test_before_the_first_fit_nothing_is_said_about_what_remains():
@@ -356,7 +362,8 @@ def test_before_the_first_fit_nothing_is_said_about_what_remains():
 def test_what_remains_is_unknown_while_noise_alone_may_explain_the_values():
     opt = told(12, lambda x: 0.0, noise=1.0)
     assert opt.best().remaining == math.inf
-    assert "what is left to gain is unknown: noise alone may explain the results" in repr(opt.best())
+    said = "no setting is shown to be better than another: noise alone may explain the results"
+    assert said in repr(opt.best())
     assert not opt.done(1e6)
 
 

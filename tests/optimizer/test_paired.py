@@ -109,6 +109,12 @@ def test_pairs_of_other_names_or_settings_are_no_evidence():
         Optimizer({"x": Float(0, 1)}).pairs  # noqa: B018
 
 
+def test_ends_that_differ_in_direction_come_in_order():
+    for goal, lower, upper in (("minimize", -0.1, 0.4), ("maximize", -0.4, 0.1)):
+        found = MeasuredGain(0.0, lower, upper, 8, goal)
+        assert str(found) == "measured in 8 pairs: 0.4 lower to 0.1 higher"
+
+
 def test_a_constant_shows_nothing():
     found = pairs_of([(BETTER, 3.0, 3.0)] * 8).measured(BETTER, "minimize")
     assert (found.lower, found.upper, found.percent) == (0.0, 0.0, Percent(0.0, 0.0, 0.0))

@@ -124,3 +124,18 @@ def test_the_limit_on_a_body_is_that_of_the_server():
 
     text = (ROOT / "docs" / "nginx.conf").read_text("utf-8")
     assert int(re.search(r"client_max_body_size (\d+)m;", text)[1]) << 20 == LARGEST_REQUEST
+
+
+def test_a_browser_logs_in_through_nginx_and_opens_a_link(proxied):
+    """The scheme is what nginx says, whatever a client claims."""
+    address = "http://{}:{}".format(*proxied)
+    with httpx.Client(base_url=address, headers={"Accept": "text/html"}) as browser:
+        assert "<form" in browser.get("/").text
+        entered = browser.post("/", data={"token": TOKEN}, headers={"X-Forwarded-Proto": "https"})
+        assert (entered.status_code, entered.headers["location"]) == (303, "./")
+        assert "Secure" not in entered.headers["set-cookie"]
+        assert "<h1>Studies</h1>" in browser.get("/").text
+        noregret.connect(address, "s", token=TOKEN, space={"x": Float(0, 1)})
+        link = browser.get("/studies/s/link").json()["link"]
+    assert httpx.get(f"{address}/{link}").status_code == 200
+    assert httpx.get(f"{address}/studies/s/trials?{link.partition('?')[2]}").status_code == 401

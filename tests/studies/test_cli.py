@@ -96,6 +96,116 @@ def test_a_finished_study_says_what_it_knows_and_a_larger_budget_goes_on(tmp_pat
     assert re.findall(r"trial \d+", capsys.readouterr().out) == ["trial 3", "trial 4"]
 
 
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("tune missing.toml", "tune"),
+        ("confirm missing.toml", "confirm"),
+        ("versus true false", "versus"),
+        ("versus true false --result json", "versus"),
+        ("calibrate true", "versus"),
+        ("serve", "serve"),
+        ("drop-old missing.toml", "drop-old"),
+    ],
+)
+def test_what_does_not_run_on_windows_says_so_first(tmp_path, capsys, monkeypatch, words, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("noregret.studies.errors.IS_POSIX", False)
+    assert main(words.split()) == 2
+    said = (
+        f"noregret: 'noregret {name}' does not run on Windows: it needs Linux or macOS. Use the Windows Subsystem for"
+    )
+    assert capsys.readouterr().err.startswith(said)
+
+
+@pytest.mark.slow
+def test_a_finished_study_is_printed_again_without_a_fit(tmp_path, capsys, monkeypatch):
+    study = written(tmp_path, budget="evaluations = 6")
+    main(["tune", str(study)])
+    first = capsys.readouterr().out.splitlines()[6:]
+    with monkeypatch.context() as patch:
+        patch.setattr("noregret.studies.running.believed", lambda *a: pytest.fail("a fit"))
+        assert main(["tune", str(study)]) == 0
+    assert capsys.readouterr().out.splitlines() == first
+    main(["withdraw", str(study), "2"])
+    capsys.readouterr()
+    main(["tune", str(study)])
+    assert capsys.readouterr().out.splitlines() != first
+    main(["tune", str(study), "--json"])
+    assert capsys.readouterr().out.startswith('{"best"')
+
+
+@pytest.mark.slow
+def test_the_same_command_goes_on_after_the_time_was_over(tmp_path, capsys):
+    study = written(tmp_path, budget="seconds = 0.01")
+    for count in (1, 2, 3):
+        assert main(["tune", str(study)]) == 0
+        assert "Run the same command to continue" in capsys.readouterr().out
+        assert len(records_of(study)) == count
+
+
+KEEP = '[cleanup]\ncommand = ["sh", "-c", "echo {x} {n} >> kept"]\n'
+USUAL = "[baseline]\nx = 0.5\nn = 3\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shown", "more", "kept"), [("-{n}", USUAL, "best"), ("5", USUAL, "0.5 3"), ("{n}", "", "best")]
+)
+def test_the_cleanup_gets_the_best_setting_or_the_baseline(tmp_path, capsys, shown, more, kept):
+    """A baseline that nothing is shown to be better than stays."""
+    command = ["awk", f"BEGIN {{{{ srand(); print 100 + 10 * ({shown}) + rand() + 0 * {{x}} * {{n}} }}}}"]
+    study = written(tmp_path, command, "evaluations = 16", "confirm = 0")
+    study.write_text(study.read_text() + more + KEEP)
+    assert main(["tune", str(study)]) == 0
+    out, error = capsys.readouterr()
+    lines = (tmp_path / "kept").read_text().splitlines()
+    best = dict(re.findall(r"^  ([xn])  (\S+)", out, re.MULTILINE))
+    assert len(lines) == 1
+    assert lines[0] == kept if kept != "best" else lines[0].split()[1] == best["n"]
+    assert f"[cleanup] with the {'baseline' if kept != 'best' else 'best setting'} (x=" in error
+    assert main(["tune", str(study)]) == 0
+    assert len((tmp_path / "kept").read_text().splitlines()) == 1, "nothing has run since"
+
+
+@pytest.mark.slow
+def test_a_cleanup_that_fails_is_said_with_the_command(tmp_path, capsys):
+    study = written(tmp_path, budget="evaluations = 2")
+    study.write_text(study.read_text() + USUAL + "[cleanup]\ncommand = 'sh -c \"echo locked >&2; exit 7\" {n}'\n")
+    assert main(["tune", str(study)]) == 2
+    out, error = capsys.readouterr()
+    assert "best: " in out
+    assert "[cleanup] with the baseline (x=0.5, n=3) has failed: exit code 7: locked. Run it yourself: sh -c" in error
+    study.write_text(study.read_text().replace("exit 7", "exit 7 {k}"))
+    assert main(["tune", str(study)]) == 2
+    assert re.search(r"s.toml:\d+: \[cleanup\] command: \{k\} is the placeholder of no", capsys.readouterr().err)
+    study.write_text(study.read_text().replace("command = 'sh ", "command = './missing '\n#"))
+    assert main(["tune", str(study)]) == 2
+    assert "cleanup: " in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_cleanup_comes_after_ctrl_c_too(tmp_path):
+    study = written(tmp_path, ["sh", "-c", "echo >> runs; sleep 0.5; echo {x} {n}"], "evaluations = 50", "workers = 2")
+    study.write_text(study.read_text() + USUAL + KEEP)
+    command = [sys.executable, "-m", "noregret", "tune", study.name]
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **pipes) as process:
+        wait_for(lambda: (tmp_path / "runs").exists() and len((tmp_path / "runs").read_text()) > 2)
+        process.send_signal(signal.SIGINT)
+        error = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert (tmp_path / "kept").read_text() == "0.5 3\n"
+    assert "[cleanup] with the baseline" in error
+
+
+@pytest.mark.slow
+def test_warmup_after_a_prepare_is_explained(tmp_path, capsys):
+    study = written(tmp_path, budget="evaluations = 1", more="prepare = 'true'\nwarmup = 1")
+    main(["tune", str(study)])
+    assert "prepare runs before each run, also before those of the warmup" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_a_folder_holds_the_study_file_and_one_hidden_folder(tmp_path):
     study = written(tmp_path, budget="evaluations = 2")

@@ -64,11 +64,12 @@ def test_what_cannot_be_a_study_is_refused_and_nothing_is_written(tmp_path, caps
 def test_options_take_the_place_of_questions(tmp_path, capsys):
     path = tmp_path / "s.toml"
     options = ["--goal", "maximize", "--result", "json=tps", "--evaluations", "12", "--baseline", "n=4 mode=b"]
+    options += ["--prepare", "./restore {n}"]
     assert main(["init", *options, str(path), "--", "./bench", "{n:1..64}", "{mode:a|b}"]) == 0
     assert 'goal "maximize", result {json = "tps"}, 12 evaluations, a baseline' in capsys.readouterr().out
     study = load(path)
     assert (study.goal, study.result, study.budget.rounds) == ("maximize", JsonField("tps"), 12)
-    assert study.baseline == {"n": 4, "mode": "b"}
+    assert (study.baseline, study.prepare) == ({"n": 4, "mode": "b"}, ("./restore", "{n}"))
 
 
 @pytest.mark.parametrize(

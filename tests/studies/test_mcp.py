@@ -319,7 +319,7 @@ def test_noise_alone_is_no_reason_to_stop(agent):
     found = agent("remaining", study=name, within="50%")
     assert found["remaining"] is None
     assert found["summary"].startswith(
-        "Continue: what is left to gain is unknown: noise alone may explain the results; "
+        "Continue: no setting is shown to be better than another: noise alone may explain the results; "
     )
     assert "15 values. If it stays so, params matter little beside the noise" in found["summary"]
 

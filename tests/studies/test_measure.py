@@ -166,6 +166,8 @@ def test_a_busy_machine_and_a_changing_clock_are_reported_for_times_only(tmp_pat
     ]
     monkeypatch.setattr(os, "getloadavg", lambda: (500.0, 0.0, 0.0))
     assert "other programs are busy (load 500.0 on" in disturbances(timed, tmp_path)[1]
+    assert "user-time" not in disturbances(timed, tmp_path)[1]
+    assert "--result user-time" in disturbances(study(tmp_path, "true", result=WallTime()), tmp_path)[1]
     assert disturbances(study(tmp_path, "true"), tmp_path) == []
 
 

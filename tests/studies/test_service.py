@@ -145,7 +145,8 @@ def test_a_client_gets_the_trials_again_that_it_has_not_answered(client, study):
 @pytest.mark.slow
 def test_what_is_best_and_whether_to_stop(client, study):
     assert client.get(f"{study}/best").status_code == 409
-    assert client.get(f"{study}/done", params={"within": "2%"}).json() == {"done": False, "gap": None, "level": 0.95}
+    unknown = {"done": False, "gap": None, "remaining": None, "level": 0.95, "text": "there is no value yet"}
+    assert client.get(f"{study}/done", params={"within": "2%"}).json() == unknown
     for _ in range(12):
         (trial,) = ask(client, study)
         assert tell(client, study, trial["id"], (trial["params"]["x"] - 0.3) ** 2) == 200
@@ -155,7 +156,8 @@ def test_what_is_best_and_whether_to_stop(client, study):
     assert abs(best["params"]["x"] - 0.3) < 0.15
     assert best["feasible"] == 1.0
     done = client.get(f"{study}/done", params={"within": 0.5, "confidence": 0.8}).json()
-    assert done == {"done": True, "gap": best["gap"], "level": best["level"]}
+    assert "left to gain" in done.pop("text")
+    assert done == {"done": True} | {name: best[name] for name in ("gap", "remaining", "level")}
 
 
 @pytest.mark.slow
@@ -442,6 +444,116 @@ def test_nothing_is_answered_without_the_token(folder):
         right = {"Authorization": "Bearer secret-word"}
         assert client.post("/studies", json={"name": "a", "space": X}, headers=right).status_code == 201
         assert client.get("/openapi.json", headers=right).status_code == 200
+
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml"}
+WORD = {"Authorization": "Bearer secret-word"}
+
+
+@pytest.fixture
+def closed(tmp_path):
+    """A client of a server with a token and the studies a and b."""
+    app = application(Studies(Storage("sqlite:///t.db", tmp_path), lease=1000.0), token="secret-word")
+    with serving(app) as client:
+        for name in "ab":
+            assert client.post("/studies", json={"name": name, "space": X}, headers=WORD).status_code == 201
+        yield client
+
+
+@pytest.mark.slow
+def test_a_browser_logs_in_by_a_form_and_may_read(closed):
+    asked = closed.get("/studies/a/?x=1", headers=BROWSER)
+    assert (asked.status_code, asked.headers["content-type"]) == (401, "text/html; charset=utf-8")
+    assert '<form method="post">' in asked.text
+    assert "form-action 'self'" in asked.headers["content-security-policy"]
+    for wrong in ({"token": "secret-wor"}, {"token": ""}, {}, {"token": "\xe9"}):
+        refused = closed.post("/studies/a/", data=wrong)
+        assert (refused.status_code, "set-cookie" in refused.headers) == (401, False)
+    assert "This is not the token." in refused.text or not wrong
+    assert closed.post("/", data={"token": "x" * 5000}).status_code == 413
+    other_site = {"Sec-Fetch-Site": "cross-site"}
+    assert closed.post("/", data={"token": "secret-word"}, headers=other_site).status_code == 403
+    entered = closed.post("/studies/a/?x=1", data={"token": " secret-word "})
+    assert (entered.status_code, entered.headers["location"]) == (303, "./?x=1")
+    cookie = entered.headers["set-cookie"]
+    assert "; HttpOnly; SameSite=Strict" in cookie
+    assert "Secure" not in cookie
+    assert "secret" not in cookie
+    behind = closed.post("/docs", data={"token": "secret-word"}, headers={"X-Forwarded-Proto": "https"})
+    assert behind.headers["location"] == "./docs"
+    assert behind.headers["set-cookie"].endswith("; Secure")
+    closed.cookies.clear()
+    as_browser = BROWSER | {"Cookie": f"other=1; {cookie.partition(';')[0]}"}
+    for path in ("/", "/docs", "/studies/a/", "/studies/b/trials"):
+        assert closed.get(path, headers=as_browser).status_code == 200
+    for method, path in (("POST", "/studies/a/ask"), ("DELETE", "/studies/a"), ("PUT", "/studies/a/trials/0")):
+        refused = closed.request(method, path, headers={**as_browser, "Content-Type": "application/json"})
+        assert refused.status_code == 401
+
+
+@pytest.mark.slow
+def test_cookies_and_links_that_were_changed_or_have_ended_open_nothing(closed, monkeypatch):
+    entered = closed.post("/", data={"token": "secret-word"})
+    name, _, proof = entered.headers["set-cookie"].partition(";")[0].partition("=")
+    closed.cookies.clear()
+    ends, _, signature = proof.partition(".")
+    later, flipped = f"{int(ends) + 1}.{signature}", f"{ends}.{signature[:-1]}{'0' if signature[-1] != '0' else '1'}"
+    for bad in (later, flipped, ends, f"{ends}.", ".", "secret-word", "9" * 5000):
+        assert closed.get("/", headers={"Cookie": f"{name}={bad}"}).status_code == 401
+    assert closed.get("/", headers={"Cookie": f"{name}={proof}"}).status_code == 200
+    link = closed.get("/studies/a/link", headers=WORD).json()["link"]
+    key = link.partition("key=")[2]
+    assert closed.get("/", headers={"Cookie": f"{name}={key}"}).status_code == 401
+    assert closed.get("/studies/a/", params={"key": proof}).status_code == 401
+    monkeypatch.setattr("noregret.service.http.security.time", lambda: float(ends) + 10 * 365 * 86400)
+    assert closed.get("/", headers={"Cookie": f"{name}={proof}"}).status_code == 401
+    assert closed.get(f"/{link}").status_code == 401
+
+
+@pytest.mark.slow
+def test_a_link_shows_the_page_of_one_study_and_nothing_else(closed):
+    assert closed.get("/studies/a/link").status_code == 401
+    assert closed.get("/studies/c/link", headers=WORD).status_code == 404
+    link = closed.get("/studies/a/link?days=1", headers=WORD).json()["link"]
+    assert re.fullmatch(r"studies/a/\?key=\d+\.[0-9a-f]{64}", link)
+    page, key = closed.get(f"/{link}"), link.partition("key=")[2]
+    assert (page.status_code, page.headers["referrer-policy"]) == (200, "same-origin")
+    assert closed.head(f"/{link}").status_code != 401
+    for path in ("/", "/docs", "/studies/b/", "/studies/a", "/studies/a/trials", "/studies/a/best", "/studies/a/link"):
+        assert closed.get(path, params={"key": key}).status_code == 401, path
+    assert closed.delete(f"/studies/a?key={key}").status_code == 401
+    assert closed.post(f"/{link}", json={}).status_code == 401
+
+
+@pytest.mark.slow
+def test_done_says_what_remains(client, study):
+    asked = f"{study}/done?within=0.1"
+    assert client.get(asked).json()["text"] == "there is no value yet"
+    rows = [{"params": {"x": i / 14}, "value": (i / 14 - 0.3) ** 2} for i in range(15)]
+    assert client.post(f"{study}/tell", json={"trials": rows}).status_code == 200
+    found = client.get(asked).json()
+    assert (found["done"], 0 <= found["remaining"] <= 0.1) == (True, True)
+    assert found["remaining"] == client.get(f"{study}/best").json()["remaining"]
+    assert "left to gain" in found["text"]
+
+
+def test_a_misspelt_field_is_named_with_the_one_that_is_meant(client, study):
+    for body, hint in (({"cnt": 2}, "did you mean 'count'?"), ({"q": 2}, "known are client, context, count")):
+        refused = client.post(f"{study}/ask", json=body)
+        assert (refused.status_code, hint in refused.text) == (422, True)
+
+
+@pytest.mark.slow
+def test_without_a_token_a_link_is_the_address(client, study):
+    assert client.get(f"{study}/link").json() == {"link": f"{study[1:]}/"}
+
+
+@pytest.mark.slow
+def test_logging_in_counts_against_the_rate(tmp_path):
+    studies = Studies(Storage("sqlite:///t.db", tmp_path), lease=1000.0)
+    with serving(application(studies, token="secret-word", rate=0.01)) as client:
+        assert client.post("/", data={"token": "wrong"}).status_code == 401
+        assert client.post("/", data={"token": "secret-word"}).status_code == 429
 
 
 def test_requests_that_are_too_large_are_refused(client):

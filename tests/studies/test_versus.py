@@ -173,6 +173,36 @@ def test_a_gate_fails_only_beyond_the_margin(capsys, words, numbers, code, passe
     assert found[1]["summary"].startswith("Passed" if passed else "Failed")
 
 
+def test_runs_that_are_mostly_the_start_of_a_process_are_named(capsys):
+    said = "most of such a short time is the start of a process"
+    for words, is_short in ((("true", "true"), True), (("true", "sleep 0.1"), False)):
+        summary = versus(capsys, *words, "--result", "wall-time", "--budget", 2)[1]["summary"]
+        assert (said in summary) == is_short
+    assert said not in versus(capsys, "echo 1", "echo 1", "--budget", 2)[1]["summary"]
+
+
+@pytest.mark.parametrize(
+    ("words", "numbers", "line"),
+    [
+        (["--within", "10%"], (100, 105), "changes for the worse above 5% would have been seen"),
+        (["--within", "10%", "--goal", "maximize"], (100, 95), "changes for the worse above 5% would have been seen"),
+        (["--within", "10%"], (100, 90), None),
+        (
+            ["--within", "2%", "--budget", 3],
+            (100, 100),
+            "changes for the worse of any size may have been missed: there",
+        ),
+        (["--within", "10%"], (100, 120), None),
+    ],
+)
+def test_a_pass_says_what_it_would_have_seen(capsys, words, numbers, line):
+    one, other = numbers
+    _, found, _ = versus(capsys, f"echo {one}", f"echo {other}", "--gate", "--budget", 20, *words)
+    assert (line is None) == ("worse above" not in found["summary"] and "missed" not in found["summary"])
+    assert f"\n{line or ''}" in found["summary"]
+    assert "four times" not in found["summary"]
+
+
 @pytest.mark.slow
 def test_a_gate_continues_until_the_margin_is_decided(tmp_path, capsys, monkeypatch):
     """B is 5% to 15% worse: that is soon known, and that the median is beyond 8% takes longer."""

@@ -324,9 +324,11 @@ def done(
         raise Contradiction("done is about one objective, and this study has several: see its front")
     here, known = context_of(study, context), study.known()
     if not known.has_value:
-        return models.DoneForm(done=False, gap=None, level=LEVEL)
+        return models.DoneForm(done=False, gap=None, remaining=None, level=LEVEL, text="there is no value yet")
     stop, its = known.optimizer.done(within, confidence, by, context=here), known.optimizer.best(here)
-    return models.DoneForm(done=stop, gap=finite(its.gap), level=its.level)
+    text = its.remaining_in_words() if its.has_gap else "too few values to say what is left to gain"
+    numbers = {"gap": finite(its.gap), "remaining": finite(its.remaining)}
+    return models.DoneForm(done=stop, **numbers, level=its.level, text=text)
 
 
 def context_of(study: LiveStudy, given: Any, place: Place = ("context",)) -> dict[str, Any] | None:

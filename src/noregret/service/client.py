@@ -334,6 +334,7 @@ def _gain(found: Mapping[str, Any]) -> Gain:
     best = baseline if is_same_setting(best.params, baseline.params) else best
     numbers = {name: _bound(name, found[name]) for name in ("estimate", "lower", "upper", "goal", "level")}
     more: dict[str, Any] = {"relative": found["relative"] and tuple(found["relative"])}
+    more["is_positive"] = found.get("is_positive", False)
     if its := found.get("measured"):  # older servers do not send it
         names = "estimate", "lower", "upper"
         known = {name: _bound(name, its[name]) for name in (*names, "pairs", "level")}

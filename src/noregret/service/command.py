@@ -10,7 +10,7 @@ from typing import Any
 
 from noregret.extra import extra
 from noregret.studies.command import port
-from noregret.studies.errors import StudyError
+from noregret.studies.errors import StudyError, check_system
 from noregret.terminal import complain
 
 PORT = 8420
@@ -76,7 +76,7 @@ def _positive(text: str) -> float:
 
 
 def _serve(args: argparse.Namespace) -> None:
-    _check_system()
+    check_system("serve")
     for package in ("fastapi", "uvicorn", "prometheus_client", "fastapi_swagger"):
         extra(package, "serve")
     from noregret.service.http.app import serve
@@ -85,18 +85,13 @@ def _serve(args: argparse.Namespace) -> None:
 
 
 def _mcp(args: argparse.Namespace) -> None:
-    _check_system()
+    check_system("mcp")
     extra("mcp", "mcp")
     from noregret.service.mcp import serve
 
     if sys.stdin.isatty():
         complain("noregret mcp: an agent's client starts this, and talks to it on standard input. End with Ctrl-C.")
     serve(args.storage, args.lease)
-
-
-def _check_system() -> None:
-    if os.name != "posix":
-        raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
 
 
 def _token(path: Path | None) -> str | None:

@@ -20,6 +20,7 @@ from noregret.studies.study.forms import (
     Form,
     IntForm,
     Label,
+    Part,
     Place,
     Scalar,
     about,
@@ -179,7 +180,7 @@ def _is_askable(count: int) -> int:
     return count
 
 
-class AskForm(Form):
+class AskForm(Part, defer_build=False):
     """Request for ``count`` trials, in a context, by a client with a key of its own."""
 
     count: Annotated[
@@ -193,7 +194,7 @@ class AskForm(Form):
     ] = None
 
 
-class ReadingForm(Form):
+class ReadingForm(Part, defer_build=False):
     """A number with its standard deviation if that is known, or a ``bound`` that it is beyond."""
 
     value: float
@@ -216,7 +217,7 @@ ReadingsForm = Annotated[dict[Label, Runs], Field(max_length=MANY)]
 """Readings by name: a number, an object, a list of them of several runs, or null for what was not measured."""
 
 
-class MeasuredForm(Form):
+class MeasuredForm(Part, defer_build=False):
     """Measurements of a trial."""
 
     value: Told | None = None
@@ -315,13 +316,13 @@ class CorrectionForm(MeasuredForm):
     because: Annotated[Reason, BECAUSE] = ""
 
 
-class WithdrawalForm(Form):
+class WithdrawalForm(Part, defer_build=False):
     """Reason why a trial does not count."""
 
     because: Annotated[Reason, BECAUSE] = ""
 
 
-class ReportForm(Form):
+class ReportForm(Part, defer_build=False):
     """Intermediate value of a trial that is running, and the fidelity that it has reached."""
 
     fidelity: Params
@@ -369,13 +370,13 @@ class OutcomeForm(ValueForm):
         return self
 
 
-class OutcomesForm(Form):
+class OutcomesForm(Part, defer_build=False):
     """Observations to store, all or none."""
 
     trials: Annotated[list[OutcomeForm], Field(min_length=1, max_length=MANY)]
 
 
-class FailForm(Form):
+class FailForm(Part, defer_build=False):
     """Cost of a failed trial, and the reason of the failure, if they are known."""
 
     cost: Positive | None = None
@@ -480,7 +481,7 @@ class RecordsForm(BaseModel):
     trials: list[RecordForm]
 
 
-class PredictForm(Form):
+class PredictForm(Part, defer_build=False):
     """Params to predict, in a context."""
 
     params: Params
@@ -595,7 +596,7 @@ class GainForm(BaseModel):
 
     The true difference lies between ``lower`` and ``upper`` with probability ``level``; ``relative`` are the ends of
     its interval as a part of the baseline's size, null where that may be 0; ``measured`` is what pairs of runs show,
-    null if there are too few; ``text`` is all of it in words.
+    null if there are too few; ``is_positive`` says that all values are above 0; ``text`` is all of it in words.
     """
 
     estimate: float
@@ -607,6 +608,7 @@ class GainForm(BaseModel):
     baseline: EstimateForm
     goal: Literal["minimize", "maximize"]
     measured: PairedForm | None = None
+    is_positive: bool = False
     text: str
 
 
@@ -618,11 +620,23 @@ class GainsForm(BaseModel):
 
 
 class DoneForm(BaseModel):
-    """Decision of the stopping rule."""
+    """Decision of the stopping rule.
+
+    ``remaining`` is what is left to gain by the model, which decides where ``by`` is "model", and ``gap`` that by the
+    strict certificate; null where it is not known. ``text`` is what is known, in words.
+    """
 
     done: bool
     gap: float | None
+    remaining: float | None
     level: float
+    text: str
+
+
+class LinkForm(BaseModel):
+    """Link to the page of one study, relative to the server's root."""
+
+    link: str
 
 
 class HealthForm(BaseModel):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shlex
 import sys
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from noregret.extra import extra
 from noregret.files import write_atomically
-from noregret.studies.errors import StudyError
+from noregret.studies.errors import StudyError, check_system
 from noregret.terminal import complain, printable, say, show
 
 if TYPE_CHECKING:
@@ -46,6 +45,7 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     )
     init.add_argument("--evaluations", metavar="N", help="results in all (default: 40, or 10 for each parameter)")
     init.add_argument("--baseline", metavar="SETTING", help="the setting in use now, as 'threads=4 mode=safe'")
+    init.add_argument("--prepare", metavar="CMD", help="a command before each run, not measured")
     tune = _command(commands, "tune", _tune, "tune any command: measure, learn, suggest, until the budget is spent")
     tune.add_argument("--dry-run", action="store_true", help="show one command and run nothing")
     tune.add_argument("--json", action="store_true", help="print a JSON object per trial, and the best at the end")
@@ -296,7 +296,11 @@ def _init(args: argparse.Namespace) -> None:
     tune = printable(shlex.join(["noregret", "tune", str(args.study)]))
     if args.study.exists():
         raise StudyError(f"{args.study} exists already: choose another name")
-    given = {key: getattr(args, key) for key in ("goal", "result", "evaluations", "baseline") if getattr(args, key)}
+    given = {
+        key: getattr(args, key)
+        for key in ("goal", "result", "evaluations", "baseline", "prepare")
+        if getattr(args, key)
+    }
     if args.words:
         content, remark = _drafted(args.words, given, tune)
     elif given:
@@ -373,9 +377,8 @@ def _ready(args: argparse.Namespace) -> Study:
     """The study, after a check that everything needed to work on it is installed."""
     from noregret.studies.study.reading import load
 
+    check_system(args.command.__name__.strip("_").replace("_", "-"))
     study = load(args.study)
-    if os.name != "posix":
-        raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
     extra("rich", "tune")
     return study
 

@@ -18,7 +18,7 @@ from typing import Any
 from noregret.comparison import Ledger
 from noregret.formatting import number
 from noregret.studies import receipts
-from noregret.studies.errors import StudyError
+from noregret.studies.errors import StudyError, check_system
 from noregret.terminal import printable, say
 
 FORM = 1
@@ -93,6 +93,7 @@ def _follows(found: Mapping[str, Any]) -> bool:
 @contextmanager
 def _locked(path: Path, level: float | None = None) -> Iterator[dict[str, Any]]:
     """The ledger of a file, to be changed by one process at a time; written unless an error is raised."""
+    check_system("ledger")
     import fcntl  # not on Windows, where this module can be imported
     import os
 

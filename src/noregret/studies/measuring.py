@@ -32,8 +32,8 @@ from noregret.optimizer import VALUE, Fidelity, Int, Reading, Readings
 from noregret.studies import keeper as keeping
 from noregret.studies.session import median_of
 from noregret.studies.store.records import Record
-from noregret.studies.study.results import TIMES, MaxRss, NoResult, NotMeasured, Steps, search_in_time
-from noregret.studies.study.study import Study, StudyError, filled, groups, placeholders
+from noregret.studies.study.results import TIMES, MaxRss, NoResult, NotMeasured, Steps, WallTime, search_in_time
+from noregret.studies.study.study import Params, Study, StudyError, filled, groups, placeholders
 
 KEPT_BYTES = 1 << 18
 """The number of bytes kept of each output, its last ones."""
@@ -227,9 +227,15 @@ def _failed(trial: Record, reason: str, run: CommandRun) -> Record:
 
 
 def check_command(study: Study) -> None:
-    """Find out before anything is written whether the command, or the one that prepares it, can be started."""
-    part = "prepare" if study.prepare else "command"
-    program = next(groups(study.prepare or study.command))[0]
+    """Find out before anything is written whether the command, or the one that prepares it, can be started.
+
+    The cleanup too.
+    """
+    for part in ("prepare" if study.prepare else "command", *["cleanup"] * bool(study.cleanup)):
+        _check_program(study, part, next(groups(getattr(study, part)))[0])
+
+
+def _check_program(study: Study, part: str, program: str) -> None:
     if placeholders(program):
         return
     program = filled(program, {})
@@ -260,11 +266,26 @@ def disturbances(study: Study, cpus: Path = Path("/sys/devices/system/cpu")) -> 
         load = os.getloadavg()[0]
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if load >= max(BUSY_LOAD, BUSY_SHARE * cores):
+            is_wall = any(isinstance(result, WallTime) for result in study.sought)
+            other = ", or take user-time as the result (--result user-time), which they disturb less" * is_wall
             warnings.append(
-                f"other programs are busy (load {load:.1f} on {cores} cores), so times vary more. Stop them, or "
-                "measure when the machine is idle"
+                f"other programs are busy (load {load:.1f} on {cores} cores), so times vary more. Stop them, "
+                f"measure when the machine is idle{other}"
             )
     return warnings
+
+
+def clean_up(study: Study, params: Params) -> str:
+    """Run the cleanup of a study with these params; the reason why it has failed, empty if it has not."""
+    try:
+        with Keeper() as keeper:
+            start = partial(run_command, folder=study.folder, timeout=study.timeout, keeper=keeper, stop=Event())
+            run = start(study.cleaning(params), environment=study.environment(params), part="cleanup")
+        _check_ended_well(run, (0,))
+    except (StudyError, NoResult) as error:
+        lines = run.stderr.strip().splitlines()[-1:] if isinstance(error, NoResult) else []
+        return ": ".join([str(error), *lines])
+    return ""
 
 
 def _check_ended_well(run: CommandRun, ok_exit_codes: tuple[int, ...]) -> None:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from threading import Event
 from typing import Any
 
+import noregret
 from noregret.integrations import trackers
 from noregret.integrations.trackers import Tracker, described
-from noregret.studies.display import conclusion, view
+from noregret.studies.display import columns, conclusion, setting, view
 from noregret.studies.learning.findings import NO_WISH, Findings, Wish, summary
 from noregret.studies.learning.suggest import believed, least_rounds, replay_of
-from noregret.studies.measuring import Keeper, Stopped, check_command, disturbances, interruptible, measure
+from noregret.studies.measuring import Keeper, Stopped, check_command, clean_up, disturbances, interruptible, measure
 from noregret.studies.session import Lost, Measurer, Plan, Session, Suggester, View
 from noregret.studies.store.records import Record
 from noregret.studies.store.store import Store
@@ -53,8 +56,11 @@ class Commands(Measurer):
         self._ending: dict[int, Event] = {}
         """Event that ends the command of each trial."""
         self._failures = 0
+        self.has_begun = False
+        """True once a trial was measured."""
 
     def begin(self, trial: Record) -> Future[Any]:
+        self.has_begun = True
         ending = self._ending[trial.number] = Event()
         LOG.debug("trial %d: %s", trial.number, self._study.shell_line(trial.params))
         return self._pool.submit(measure, self._study, trial, self._keeper, ending, self._suggester)
@@ -96,17 +102,27 @@ def tune(study: Study, workers: int, *, as_json: bool = False, migrate: bool = F
     """Work on a study until it ends, and print the findings; return 3 without results, 130 if interrupted."""
     check_command(study)
     warn_of_a_rule_that_cannot_hold(study)
+    if study.prepare and study.warmup:
+        complain(
+            "noregret: prepare runs before each run, also before those of the warmup: if it restarts what is measured, "
+            "the warm-up is lost. Then leave out warmup, and warm up at the end of prepare"
+        )
     for line in disturbances(study):
         complain(f"noregret: {printable(line)}")
     stop, suggester, trackers = Event(), suggester_of(study), trackers_of(study)
+    commands: Commands | None = None
     with interruptible(), Store(study, stop=stop, migrate=migrate, restart=True) as store, ExitStack() as runs:
         if store.restarted:
             complain(f"noregret: {printable(store.restarted)}")
         elif migrate:
             complain(printable(carried_over(store), keep="\n"))
+        is_over = store.stopped(is_timed=False) is not None
+        if is_over and not trackers and (said := store.concluded(_conclusion_key(study, store.records(), as_json))):
+            say(said)
+            return 0
         try:
             with view(study, store.records(), suggester, as_json) as seen, Keeper() as keeper:
-                is_tracked = trackers and store.stopped() is None
+                is_tracked = trackers and not is_over
                 tracked = [TrackedTrials(study, suggester, trackers, runs)] if is_tracked else []
                 commands = Commands(replace(study, workers=workers), suggester, keeper)
                 Session(suggester, store, commands, [seen, *tracked], stop, study.lease).run()
@@ -114,14 +130,45 @@ def tune(study: Study, workers: int, *, as_json: bool = False, migrate: bool = F
             done = sum(record.is_finished for record in store.records())
             where = printable(str(store.where))
             complain(f"\nnoregret: stopped; {done} results are kept in {where}. Run the same command to continue.")
+            if commands and commands.has_begun:
+                cleaned_up(findings(study, store))
             return 130
+        except StudyError:
+            if commands and commands.has_begun:
+                cleaned_up(findings(study, store))
+            raise
         if store.stopped() is None:
             store.out_of_time()
         found = findings(study, store)
-        say(json.dumps(found.ending()) if as_json else conclusion(found))
+        said = json.dumps(found.ending()) if as_json else conclusion(found)
+        say(said)
         for tracker in trackers:
             tracker.finish(found.best)
-    return 0 if found.done else 3
+        is_clean = not commands.has_begun or cleaned_up(found)
+        if found.done and is_clean and store.stopped(is_timed=False):
+            store.conclude(_conclusion_key(study, store.records(), as_json), said)
+    return (0 if is_clean else 2) if found.done else 3
+
+
+def cleaned_up(found: Findings) -> bool:
+    """Run the cleanup, if there is one, and say with which setting; False if it has failed."""
+    study, params = found.study, found.kept
+    if not study.cleanup:
+        return True
+    if params is None:
+        complain("noregret: [cleanup] did not run: there is no best setting and no [baseline]")
+        return False
+    which = "baseline" if params == study.baseline else "best setting"
+    why = clean_up(study, params)
+    failed = f" has failed: {why}. Run it yourself: {shlex.join(study.cleaning(params))}" if why else ""
+    complain(printable(f"noregret: [cleanup] with the {which} ({setting(params, None, columns())}){failed}"))
+    return not why
+
+
+def _conclusion_key(study: Study, records: Sequence[Record], as_json: bool) -> str:
+    """Digest of all that a conclusion depends on."""
+    content = [noregret.__version__, as_json, columns(), study, *(vars(record) for record in records)]
+    return hashlib.sha256(repr(content).encode()).hexdigest()
 
 
 def warn_of_a_rule_that_cannot_hold(study: Study) -> None:

@@ -39,6 +39,7 @@ from noregret.files import write_atomically
 from noregret.formatting import number
 from noregret.optimizer import Goal
 from noregret.studies import ledger, receipts, words
+from noregret.studies.errors import check_system
 from noregret.studies.measuring import Keeper, check_command, disturbances, interruptible, measure
 from noregret.studies.measuring import Stopped as RunStopped
 from noregret.studies.store.records import Record
@@ -58,6 +59,8 @@ FAILED_RUNS = 3
 """Number of failed runs that ends the comparison as an error, of a command that has never succeeded."""
 ALL_FAILED = 10
 """Number of rounds in a row in which every run failed that ends the comparison."""
+SHORT = 0.02
+"""Seconds below which the start of a process is a large part of a run; of a shell or Python it takes 2 to 20 ms."""
 REFRESH_SECONDS = 0.1
 """Least time between two pictures on a terminal."""
 PICTURE_WIDTH = 41
@@ -89,8 +92,7 @@ def versus(args: Namespace) -> int:
 
 def compared(race: Race, as_json: bool, save: Path | None = None, receipt: Path | None = None) -> None:
     """Run the commands until the answer is known or the budget is spent, and show what is known meanwhile."""
-    if os.name != "posix":
-        raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
+    check_system("versus")
     for name, path in (("--save", save), ("--receipt", receipt)):
         if path and not os.access(path.resolve().parent, os.W_OK):
             raise StudyError(f"{name} {path}: its folder does not exist, or may not be written")
@@ -597,6 +599,11 @@ class Race:
             name = printable(str(self.baseline))
             yield f"A was measured before ({name}), so drift of the machine since then is not cancelled"
         yield from comparison.warnings
+        slowest = max((each for option in self.studies if (each := self.median(option))), default=math.inf)
+        if isinstance(self.study.result, WallTime) and slowest < SHORT:
+            yield "most of such a short time is the start of a process: repeat the work inside of the command"
+        if self.is_gate and self._passed:
+            yield from self._excluded()
         if self.is_settled:
             return
         margin = "" if comparison.within else ", or give a margin of equality, such as --within 1%"
@@ -608,6 +615,22 @@ class Race:
             "failures": f"All runs of the last {ALL_FAILED} rounds have failed. Fix the commands to decide.",
             "interrupted": "Stopped before the end.",
         }.get(self.stopped, "")
+
+    def _excluded(self) -> Iterator[str]:
+        """Smallest change for the worse that a gate that has passed would have seen."""
+        change, study = self.comparison.change(1), self.study
+        end = change.upper if study.goal == "minimize" else -change.lower
+        if end <= 0 or math.isnan(end):
+            return
+        what = "slowdowns" if isinstance(study.result, TIMES) else "changes for the worse"
+        if math.isinf(end):
+            yield f"{what} of any size may have been missed: there were too few pairs"
+            return
+        is_part, is_share = self.comparison.is_relative, self.comparison.evidence.is_share
+        unit = "%" if is_part else " points" if is_share else self.unit
+        size = f"{number(100 * end if is_part or is_share else end, 2)}{unit}"
+        more = "" if self.is_settled else "; to see half of that takes about four times as many pairs"
+        yield f"{what} above {size} would have been seen{more}"
 
     def as_json(self) -> dict[str, Any]:
         """All numbers; None stands for those that are not finite or not known."""

@@ -200,5 +200,7 @@ class Answers:
         points = np.vstack([best._point, other._point])
         lower, upper = self.certificate.difference(points, WIDTH)
         relative = self.certificate.relative_difference(points, WIDTH)
+        values = self.measure.sign * self.state.history.values(len(self.state.history))
         found = Gain(estimate, min(lower, estimate), max(upper, estimate), best, other, self.goal, relative=relative)
+        found = replace(found, is_positive=not np.any(values <= 0))
         return found.within(*self.measure.possible)

@@ -85,6 +85,13 @@ class Estimate:
             return math.inf
         return self._certificate.remaining(self._point, self.level)
 
+    @cached_property
+    def _likely(self) -> float:
+        """As `remaining`, at 50%."""
+        assert self._certificate is not None
+        assert self._point is not None
+        return self._certificate.remaining(self._point, 0.5)
+
     @property
     def narrowest(self) -> float:
         """Width of the narrowest hill that `remaining` speaks of, as a part of each range; 1 if it is infinite."""
@@ -93,18 +100,23 @@ class Estimate:
     def remaining_in_words(self, unit: str = "") -> str:
         """As ``by the model, at most 0.8% left to gain (95%), if no hill is narrower than 0.2 of each range``.
 
-        A percentage of the estimate, if that is not near 0.
+        A percentage of the estimate, if that is not near 0. Where that would be more than 100%, it is the size with
+        what is left to gain at 50%, if that is less.
         """
         level = f"({100 * self.level:g}%)"
         if math.isinf(self.remaining):
-            return "what is left to gain is unknown: noise alone may explain the results"
+            return "no setting is shown to be better than another: noise alone may explain the results"
         condition = f", if no hill is narrower than {number(self.narrowest, 1)} of each range"
         if self.remaining <= 0:
             return f"by the model, nothing is left to gain {level}{condition}"
         if self.lower < 0 <= self.upper or not self.estimate:
             return f"by the model, at most {number(self.remaining, 2)}{unit} left to gain {level}{condition}"
         if self.remaining >= abs(self.estimate):
-            return f"what is left to gain is unknown: by the model it may be more than the estimate itself {level}"
+            most = f"up to {number(self.remaining, 2)}{unit} {level}, more than the estimate itself"
+            if self._likely >= abs(self.estimate):
+                return f"by the model, other settings may be better by {most}: too few are measured"
+            likely = f"likely at most {number(100 * self._likely / abs(self.estimate), 2)}% left to gain (50%)"
+            return f"by the model, {likely}, but {most}, is not excluded"
         percent = number(100 * self.remaining / abs(self.estimate), 2)
         return f"by the model, at most {percent}% left to gain {level}{condition}"
 
@@ -157,6 +169,9 @@ class Gain:
         are divided by the baseline's estimate.
     measured : MeasuredGain, optional
         What paired runs of the two show, valid after selection and at every look; None with too few pairs.
+    is_positive : bool, optional
+        Whether all observations are above 0, as those of a rate: then the baseline's estimate is not taken for 0, even
+        if its interval reaches 0.
     """
 
     estimate: float
@@ -168,6 +183,7 @@ class Gain:
     level: float = LEVEL
     relative: tuple[float, float] | None = None
     measured: MeasuredGain | None = None
+    is_positive: bool = False
 
     def within(self, low: float, high: float) -> Gain:
         """The gain if both values are from low to high: a time gets at most 100% lower.
@@ -191,13 +207,19 @@ class Gain:
         """In percent of the size of the baseline; None if the baseline may be 0, or of either sign.
 
         Its ends are those of a ratio. So 84% lower is never "between 61% and 120%": nothing that is positive
-        can be 120% lower than something else.
+        can be 120% lower than something else. Where only noise makes a baseline reach 0 that cannot be 0, they are
+        parts of its estimate.
         """
-        if self.baseline.lower <= 0 <= self.baseline.upper:
+        is_unclear = self.baseline.lower <= 0 <= self.baseline.upper
+        if is_unclear and not (self.is_positive and self.baseline.estimate > 0 and math.isfinite(self.upper)):
             return None
         size = abs(self.baseline.estimate)
         estimate = self.estimate / size
-        lower, upper = self.relative or (self.lower / size, self.upper / size)
+        lower, upper = self.lower / size, self.upper / size
+        if is_unclear:
+            lower, upper = (lower, min(upper, 1.0)) if self.goal == "minimize" else (max(lower, -1.0), upper)
+        elif self.relative:
+            lower, upper = self.relative
         if math.isinf(upper):
             return None
         return Percent(100 * estimate, 100 * min(lower, estimate), 100 * max(upper, estimate))

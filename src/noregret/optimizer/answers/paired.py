@@ -70,13 +70,13 @@ class MeasuredGain:
         """As ``measured in 8 pairs: 24% to 35% lower``."""
         its, unit = (self.percent, "%") if self.percent else (self, "")
         words = ("lower", "higher") if self.goal == "minimize" else ("higher", "lower")
-        (least, one), (most, other) = sorted(
-            [(abs(its.upper), words[0]), (abs(its.lower), words[1])], key=lambda e: e[0]
-        )
+        both = its.lower <= 0 <= its.upper
+        sides = [(abs(its.upper), words[0]), (abs(its.lower), words[1])]
+        (least, one), (most, other) = sorted(sides, key=lambda end: end[1] == "higher" if both else end[0])
         texts = between(least, most, 2) if least < most < math.inf else (number(least, 3), number(most, 3))
         ends = zip(texts, (least, most), strict=True)
         near, far = (f"{text}{unit}" if math.isfinite(end) else "no limit" for text, end in ends)
-        if its.lower <= 0 <= its.upper:
+        if both:
             return f"measured in {self.pairs} pairs: {near} {one} to {far} {other}"
         return f"measured in {self.pairs} pairs: {near} to {far} {words[its.upper < 0]}"
 

@@ -27,7 +27,7 @@ from noregret.service.answers import Contradiction, Unknown, faults
 from noregret.service.choosers import Chooser
 from noregret.service.http import routes
 from noregret.service.http.metrics import Measured, Metrics
-from noregret.service.http.security import RequestGuard
+from noregret.service.http.security import Access, RequestGuard
 from noregret.service.live import NoStudy
 from noregret.service.models import BadField
 from noregret.service.studies import AnotherStudy, Studies
@@ -94,7 +94,8 @@ def application(studies: Studies, token: str | None = None, rate: float | None =
         lifespan=closing,
         generate_unique_id_function=lambda route: route.name,
     )
-    app.add_middleware(RequestGuard, token=token, rate=rate)
+    app.state.access = None if token is None else Access(token)
+    app.add_middleware(RequestGuard, access=app.state.access, rate=rate)
     app.state.studies, app.state.metrics = studies, Metrics(studies)
     app.add_middleware(Measured, metrics=app.state.metrics)
     _explain_faults(app)

@@ -49,6 +49,25 @@ def index(studies: Sequence[ListedStudy], following: str | None) -> tuple[str, d
     return text, headers(policy(style, ""))
 
 
+def login(said: str = "") -> tuple[str, dict[str, str]]:
+    """Page that asks for the token, and the headers of its answer; ``said`` is what was wrong with the last one.
+
+    The form goes to the address of the page itself, which may have a prefix of a proxy.
+    """
+    style = files("noregret.studies.page").joinpath("page.css").read_text("utf-8")
+    text = (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
+        f"<title>Log in - noregret</title><style>{style}</style></head>\n"
+        f"<body><main><header><h1>Log in</h1></header><p>{escape(said)}</p>"
+        '<form method="post"><label>Token <input type="password" name="token" required autofocus '
+        'autocomplete="current-password"></label> <button>Log in</button></form>'
+        '<p class="soft">This browser can then read all studies for a week, and change none.</p>'
+        "</main></body></html>\n"
+    )
+    return text, headers(policy(style, ""), has_form=True) | {"Content-Type": "text/html; charset=utf-8"}
+
+
 def reference() -> tuple[str, dict[str, str]]:
     """FastAPI's page of all requests, with this server's own copy of Swagger UI, and the headers of its answer."""
     answer = get_swagger_ui_html(

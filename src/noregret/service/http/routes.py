@@ -6,6 +6,7 @@ import json
 from asyncio import wrap_future
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -17,6 +18,7 @@ from noregret.service import answers, models
 from noregret.service.answers import Contradiction, Unknown
 from noregret.service.http import pages
 from noregret.service.http.metrics import CONTENT_TYPE, Metrics
+from noregret.service.http.security import Access, claim_of
 from noregret.service.live import Deleted, LiveStudy
 from noregret.service.models import BadField
 from noregret.service.studies import Studies
@@ -288,6 +290,20 @@ def show(study: Live) -> HTMLResponse:
     """Return the report page."""
     text, headers = served(study.findings())
     return HTMLResponse(text, headers=headers)
+
+
+@router.get("/studies/{name}/link", tags=["conclusions"], responses=NO_STUDY)
+def link(
+    request: Request, study: Live, days: Annotated[float, Query(gt=0, le=3660, description="Until it ends")] = 30
+) -> models.LinkForm:
+    """Return a link to the report page of this study, for people who have no token: they see this page only.
+
+    It is relative to the server's root. All links end at once when the server's token changes.
+    """
+    access: Access | None = request.app.state.access
+    name = study.study.name
+    key = f"?key={access.proof(claim_of(name), 86400 * days)}" if access else ""
+    return models.LinkForm(link=f"studies/{quote(name)}/{key}")
 
 
 def _tolerance(within: str) -> float | str:

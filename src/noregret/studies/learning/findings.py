@@ -255,6 +255,18 @@ class Findings:
         """Gain of the recommended point over the baseline, None without observations of the baseline."""
         return self._gain(self.context)
 
+    @property
+    def kept(self) -> Params | None:
+        """Params to continue with: the best if it is shown to be better than the baseline, or there is none.
+
+        None without a result and without a baseline, and with several objectives and without one.
+        """
+        usual: Params | None = self.study.baseline
+        if self.best is None:
+            return usual
+        is_better = usual is None or (self.gain is not None and self.gain.is_shown and not self.best.is_likeliest)
+        return dict(self.best.params) if is_better else usual
+
     def ending(self) -> dict[str, Any]:
         """The best setting or the front, the command that runs it, and why the study has ended, as JSON."""
         if self.is_single:

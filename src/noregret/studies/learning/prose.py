@@ -113,7 +113,7 @@ def _against_rivals(worse: int, close: int, level: float, bounded: bool) -> str:
     if not close:
         return f"All {worse:,} other {others} are clearly worse: their intervals, {at}, do not overlap with it."
     if not worse:
-        return f"All {close:,} other {others} may be just as good ({at}): more rounds would help."
+        return f"All {close:,} other {others} may be just as good ({at}): more evaluations would help."
     are = "is" if worse == 1 else "are"
     return f"Of the other {others}, {worse:,} {are} clearly worse ({at}); {close:,} may be just as good."
 

@@ -22,11 +22,13 @@ def policy(style: str, script: str, is_live: bool = False) -> str:
     return f"default-src 'none'; style-src {allowed(style)}; script-src {allowed(script)}; img-src data:{live}"
 
 
-def headers(policy: str) -> dict[str, str]:
-    """Headers of an answer with this security policy."""
+def headers(policy: str, has_form: bool = False) -> dict[str, str]:
+    """Headers of an answer with this security policy, and with a form for its own server only, or none."""
+    target = "'self'" if has_form else "'none'"
     return {
-        "Content-Security-Policy": f"{policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        "Content-Security-Policy": f"{policy}; base-uri 'none'; form-action {target}; frame-ancestors 'none'",
         "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "same-origin",
         "Cache-Control": "no-store",
     }
 

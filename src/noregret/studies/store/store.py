@@ -51,8 +51,9 @@ from noregret.studies.store.trials import Overtaken, TrialTable, unless_overtake
 from noregret.studies.study.exchange import origin
 from noregret.studies.study.study import Params, Stop, Study, StudyError
 
-ADDED, STOPPED = "added", "stopped"
-"""Further parts of a stored study: values of parameters that were added later, and the reason why it ended."""
+ADDED, STOPPED, CONCLUSION = "added", "stopped", "conclusion"
+"""Further parts of a stored study: values of parameters that were added later, the reason why it ended, and what was
+said at its end."""
 
 LOG = logging.getLogger("noregret")
 T = TypeVar("T")
@@ -164,13 +165,23 @@ class Store:
         """Number of stored results outside the study's present space."""
         return self._patiently(lambda: sum(its.is_finished and self._setting(its) is None for its in self._all()))
 
-    def stopped(self) -> Reason | None:
-        """Reason why the study has ended; None if it has not."""
-        return self._patiently(lambda: self._reason(everything := self._all(), self._usable(everything)))
+    def stopped(self, is_timed: bool = True) -> Reason | None:
+        """Reason why the study has ended, None if it has not; the time of a call is one only if ``is_timed``."""
+        return self._patiently(lambda: self._reason(everything := self._all(), self._usable(everything), is_timed))
 
     def out_of_time(self) -> None:
         """Store that the budget's seconds are over; it holds until the next trial."""
         self._patiently(lambda: self._end("budget", len(self._all())))
+
+    def concluded(self, key: str) -> str | None:
+        """Conclusion that was stored under this key; None if there is none."""
+        kept = self._patiently(self._attributes).get(CONCLUSION) or {}
+        return kept["text"] if kept.get("key") == key else None
+
+    def conclude(self, key: str, text: str) -> None:
+        """Store a conclusion of the study in the place of the one before."""
+        about = {CONCLUSION: {"key": key, "text": text}}
+        self._patiently(lambda: self._storage.set_attributes(self._found.id, about))
 
     def back_up(self, older_than: float = BACKUP_SECONDS) -> None:
         """Copy the database if the last copy is ``older_than`` seconds old; errors count only if it is damaged."""
@@ -244,7 +255,7 @@ class Store:
             everything = self._all()
             records = self._usable(everything)
             waiting = next((found for found in records if found.state == "waiting"), None)
-            reason = self._reason(everything, records)
+            reason = self._reason(everything, records, is_timed=False)
             if reason == "within" or (reason and waiting is None):
                 return NextTrial(None, over=reason == "within" or all(found.is_finished for found in records))
             suggestion = None if waiting else suggest(records)
@@ -294,11 +305,11 @@ class Store:
             found = self._leases.abandoned({number: record.holder for number, record in running.items()})
         return [running[number] for number in found if number not in self._held]
 
-    def _reason(self, everything: Sequence[Record], records: Sequence[Record]) -> Reason | None:
+    def _reason(self, everything: Sequence[Record], records: Sequence[Record], is_timed: bool = True) -> Reason | None:
         rounds, rule = self.study.budget.rounds, self.study.stop
         with reading(self.where):
             end = self._attributes().get(STOPPED) or {}
-            still_holds = end.get("by") == "budget" or (rule and end.get("rule") == _rule(rule))
+            still_holds = is_timed if end.get("by") == "budget" else rule and end.get("rule") == _rule(rule)
             if still_holds and end["trials"] == len(everything):
                 return "within" if end["by"] == "within" else "budget"
         measured = [record for record in records if not record.is_imported]

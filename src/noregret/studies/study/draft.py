@@ -144,7 +144,13 @@ def answers(drafted: Draft, given: Mapping[str, str], ask: Ask) -> dict[str, str
     usual = answer(
         "baseline", f"the setting in use now, as {example} (empty for none)", "", lambda text: _baseline(text, drafted)
     )
-    return {"goal": toml(goal), "result": _result(result), "evaluations": rounds, "baseline": _baseline(usual, drafted)}
+    found = {
+        "goal": toml(goal),
+        "result": _result(result),
+        "evaluations": rounds,
+        "baseline": _baseline(usual, drafted),
+    }
+    return found | {"prepare": given.get("prepare", "")}
 
 
 def _result(text: str) -> str:
@@ -180,7 +186,8 @@ def text(found: Draft, said: Mapping[str, str], tune: str) -> str:
     command = found.command[0] if len(found.command) == 1 else list(found.command)  # text is split by the study
     parts = [
         f"# Run it:   {tune}\n# 'noregret init' without a command writes a file with all keys and comments.\n",
-        f"goal = {said['goal']}\ncommand = {toml(command)}\nresult = {said['result']}\n",
+        f"goal = {said['goal']}\ncommand = {toml(command)}\nresult = {said['result']}\n"
+        + (f"prepare = {toml(said['prepare'])}\n" if said["prepare"] else ""),
         f"[budget]\nevaluations = {said['evaluations']}\n",
     ]
     if said["baseline"]:

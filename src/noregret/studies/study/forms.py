@@ -266,6 +266,12 @@ class FidelityTable(Part):
         return self
 
 
+class CleanupTable(Part):
+    """Command that runs once after the last trial of a call."""
+
+    command: Annotated[checks.Words, Field(description="A command that puts the setting to keep in place")]
+
+
 class TrackTable(Part):
     """Tracking services that trials are sent to, with the place at each, or true for its default."""
 
@@ -324,6 +330,7 @@ class StudyFile(StudyOptions):
     fidelity: Annotated[FidelityTable | None, about(ProblemDescription, "fidelity")] = None
     possible: Annotated[checks.Possible | None, Field(description="Least and largest value there can be")] = None
     track: TrackTable | None = None
+    cleanup: CleanupTable | None = None
 
     def options(self) -> dict[str, Any]:
         """Options of a study that have the same shape in its file."""

@@ -21,6 +21,7 @@ from noregret.studies.study.study import (
     ALL_FLAGS,
     FOLDER,
     Budget,
+    Command,
     FlagWords,
     Params,
     Study,
@@ -158,6 +159,7 @@ def _study(file: StudyFile, content: Mapping[str, Any], problems: Problems, stor
         tracked={name: its.unit or "" for name, its in tracked.items()},
         results=results,
         track={name: place for name, place in file.track or () if place is not None},
+        cleanup=file.cleanup.command if file.cleanup else (),
         **file.options(),
     )
     declared = _declared(content, study)
@@ -360,14 +362,16 @@ def _check_placeholders(
 ) -> None:
     """Note placeholders of no parameter, and parameters without one."""
     flags = [name for name, is_flag in declared.items() if is_flag]
-    texts = {"command": study.command, "prepare": study.prepare, "env": tuple(study.env.values())}
+    texts: dict[str, Command] = {"command": study.command, "prepare": study.prepare, "env": tuple(study.env.values())}
+    texts["cleanup"] = study.cleanup
+    places = {"cleanup": ("cleanup", "command")}
     fidelity = _tables(content, "fidelity").get("parameter")
     for key, command in texts.items():
         for name in dict.fromkeys(names_in(word for group in groups(command) for word in group)):
             known = name in declared or name == fidelity
             if not known and "-" not in name and not (name == ALL_FLAGS and flags):
                 advice = f"parameters are {', '.join(declared)}; write {{{{{name}}}}} for the text itself"
-                problems.note(f"{{{name}}} is the placeholder of no parameter: {advice}", key)
+                problems.note(f"{{{name}}} is the placeholder of no parameter: {advice}", *places.get(key, (key,)))
     if not isinstance(study.space, Mapping):
         return
     without = [name for name in flags if name not in study.used]
@@ -377,12 +381,12 @@ def _check_placeholders(
     for name in declared:
         if name not in study.used and name not in flags:
             problems.note(f"parameter {name!r} is not in it and can have no effect: add {{{name}}}", "command")
-    for key in ("command", "prepare"):
+    for key in ("command", "prepare", "cleanup"):
         always = names_in(part for part in texts[key] if isinstance(part, str) and part[1:-1] not in study.flags)
         for name, its in study.space.items():
             if its.when and name in always:
                 advice = f'put it into a group, which is dropped then, such as ["--{name}", "{{{name}}}"]'
-                problems.note(f"parameter {name!r} does not always apply: {advice}", key)
+                problems.note(f"parameter {name!r} does not always apply: {advice}", *places.get(key, (key,)))
 
 
 def check_name(path: Path) -> None:

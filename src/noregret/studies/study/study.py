@@ -112,6 +112,8 @@ class Study(ProblemDescription):
     flags: Mapping[str, FlagWords] = field(default_factory=dict)
     """The words of those parameters, with the values False and True, that add words to a command."""
     prepare: Annotated[checks.Words, "A command that runs before each run and is not measured"] = ()
+    cleanup: Command = ()
+    """A command that runs once after the last trial of a call, with the setting to keep."""
     env: Annotated[checks.Environment, "Environment variables of both commands, with placeholders"] = field(
         default_factory=dict
     )
@@ -210,6 +212,10 @@ class Study(ProblemDescription):
     def preparation(self, params: Mapping[str, Any]) -> list[str]:
         """The command that comes before each run, as `arguments`; empty if there is none."""
         return self._filled(self.prepare, params)
+
+    def cleaning(self, params: Mapping[str, Any]) -> list[str]:
+        """The command that comes after the last trial, as `arguments`; empty if there is none."""
+        return self._filled(self.cleanup, params)
 
     def environment(self, params: Mapping[str, Any]) -> dict[str, str]:
         """Environment variables for a setting, without those of parameters that do not apply."""
