@@ -12,6 +12,7 @@ import ast
 import csv
 import json
 import math
+import re
 import warnings
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,9 +22,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from noregret.extra import extra
 from noregret.files import write_atomically
-from noregret.formatting import as_precise_as, shown
+from noregret.formatting import as_precise_as, number, shown
 from noregret.optimizer import (
     FEWEST_OBSERVATIONS,
     MOST_OPTIONS,
@@ -48,7 +48,7 @@ LISTED = 5
 SHOWN_BY = 2.8
 """Standard errors of a difference that is shown, at 95%, in four of five cases: 1.96 + 0.84."""
 MOST_RUNS = 30
-"""Largest number of further runs of a setting: what they do not show is under 0.72 standard deviations of the noise."""
+"""Largest number of further runs of a setting: what takes more is under 0.72 standard deviations of the noise."""
 
 FAILED = {"fail", "failed", "crashed", "killed", "error", "abandoned"}
 UNFINISHED = {"running", "waiting", "pending", "scheduled", "paused", "pruned", "staged", "candidate", "withdrawn"}
@@ -108,11 +108,14 @@ class Audit(Findings):
 
     @cached_property
     def measured(self) -> list[Estimate]:
-        """Estimate of each setting that has a value and likely meets the constraints, the best cautious bound first."""
+        """Estimate of each setting that has a value and likely meets the constraints, the most promising first.
+
+        These are those with the best middle of their estimate and the worse end of its interval.
+        """
         settings = {self._key(its.params): its.params for its in self.done}
         known: list[Estimate] = self.optimizer.predict_many(settings.values())
         likely = [its for its in known if its.feasible >= RECOMMEND] or known
-        return sorted(likely, key=self._promise, reverse=True)
+        return sorted(likely, key=lambda its: self._sign * its.estimate + self._promise(its), reverse=True)
 
     @cached_property
     def best(self) -> Estimate:
@@ -150,23 +153,26 @@ class Audit(Findings):
         """Gain of the recommended setting over each other measured one, those with the best cautious bound first."""
         return self.optimizer.gains_over(self.best.params, [its.params for its in self.measured[1:]])
 
-    @property
+    @cached_property
     def rivals_of_best(self) -> list[Gain]:
-        """Gains over the settings that are not told apart from the recommended one: 0 is in the interval."""
-        return [gain for gain in self.differences if gain.lower <= 0 <= gain.upper]
+        """Gains over the settings that are not told apart from the recommended one: 0 is in the interval.
+
+        Those that may be better by most come first.
+        """
+        return sorted((its for its in self.differences if its.lower <= 0 <= its.upper), key=lambda its: its.lower)
 
     @cached_property
     def plan(self) -> list[tuple[Params, int]]:
-        """Settings to measure again, and how often each, the recommended one first; empty if nothing is open."""
+        """Settings to measure again, and how often each, the recommended one first; empty if that is not worth it."""
         first, more = self.rivals_of_best[:LISTED], self.rivals_of_best[LISTED:]
         first += [gain for gain in more if self._key(gain.baseline.params) == self._key(self.reported.params)]
-        runs = [(gain.baseline.params, self.runs(abs(gain.estimate))) for gain in first]
+        runs = [(gain.baseline.params, self.runs(-gain.lower)) for gain in first]
+        runs = [(params, count) for params, count in runs if count <= MOST_RUNS]
         return [(self.best.params, max(count for _, count in runs)), *runs] if runs else []
 
     def runs(self, difference: float) -> int:
-        """Further runs of each of two settings that show this difference in four of five cases; at most `MOST_RUNS`."""
-        ratio = SHOWN_BY * self.noise_std / max(difference, 1e-300)
-        return min(max(math.ceil(2 * min(ratio, 1e6) ** 2), 2), MOST_RUNS)
+        """Further runs of each of two settings that show this difference in four of five cases."""
+        return max(math.ceil(2 * (SHOWN_BY * min(self.noise_std / max(difference, 1e-300), 1e6)) ** 2), 2)
 
     @cached_property
     def numbers(self) -> dict[Any, list[int]]:
@@ -231,23 +237,21 @@ class Audit(Findings):
             lines += ["", "No setting is shown to be worse than it: noise alone may explain the differences."]
         else:
             lines += ["", f"Not told apart from it: {len(rivals)} of the other {settings - 1} settings"]
-        counts = {self._key(params): count for params, count in self.plan}
-        listed = [gain for gain in rivals if self._key(gain.baseline.params) in counts]
+        reported = self._key(self.reported.params)
+        listed = [its for n, its in enumerate(rivals) if n < LISTED or self._key(its.baseline.params) == reported]
         for gain in listed:
-            low_end, high_end, middle = (
-                as_precise_as(gain.lower, gain.upper, n) for n in (gain.lower, gain.upper, gain.estimate)
-            )
-            other = gain.baseline.params
-            lines.append(f"  {self._trials(other)}: worse by {middle} ({low_end} to {high_end})  {shown(other)}")
+            other, ends = gain.baseline.params, (gain.lower, gain.upper)
+            better, worse = (as_precise_as(*ends, abs(end)) for end in ends)
+            lines.append(f"  {self._trials(other)}: from {better} better to {worse} worse  {shown(other)}")
         lines += [f"  and {len(rivals) - len(listed)} more"] * (len(rivals) > len(listed))
-        total = ", ".join(f"{self._trials(params)} {count} times" for params, count in self.plan)
-        lines += ["", f"To settle it, {sum(counts.values())} runs in mixed order: {total}."]
-        close = SHOWN_BY * self.noise_std * math.sqrt(2 / MOST_RUNS)
-        if any(count == MOST_RUNS for count in counts.values()):
-            lines.append(
-                f"{MOST_RUNS} runs each show differences from about {shown(close)} on (noise of one run: "
-                f"{shown(self.noise_std)}). Settings that are closer may be chosen by taste."
-            )
+        if self.plan:
+            total = ", ".join(f"{self._trials(params)} {count} times" for params, count in self.plan)
+            lines += ["", f"To settle it, {sum(count for _, count in self.plan)} runs in mixed order: {total}."]
+        close = _rounded(SHOWN_BY * self.noise_std * math.sqrt(2 / MOST_RUNS))
+        lines.append(
+            f"Differences under {close} take more than {MOST_RUNS} runs of each to show, as one run has a noise of "
+            f"{_rounded(self.noise_std)}: choose by taste."
+        )
         return "\n".join(lines)
 
     def _trials(self, params: Params) -> str:
@@ -260,6 +264,10 @@ class Audit(Findings):
 
 
 ENDS = "estimate", "lower", "upper"
+
+
+def _rounded(value: float) -> str:
+    return number(value, 2)
 
 
 def _number(its: Estimate, value: float) -> str:
@@ -285,12 +293,19 @@ def audit(args: Namespace) -> None:
 
 
 def audited(
-    where: str, *, goal: str | None = None, value: str | None = None, params: str | None = None, name: str | None = None
+    subject: Any,
+    *,
+    goal: str | None = None,
+    value: str | None = None,
+    params: str | None = None,
+    name: str | None = None,
 ) -> Audit:
-    r"""Audit of a stored study: the path of a file or folder, or the URL of a storage of Optuna.
+    r"""Audit of a stored study.
 
     Parameters
     ----------
+    subject : str, path, or optuna.Study
+        A file or folder, or the URL of a storage of Optuna.
     goal : "minimize" or "maximize", optional
         For files that do not say it.
     value : str, optional
@@ -309,9 +324,12 @@ def audited(
     """
     if goal not in (None, "minimize", "maximize"):
         raise StudyError(f"--goal must be minimize or maximize, got {goal!r}")
+    where = str(subject)
     path = Path(where)
-    if "://" in where or path.suffix.lower() in (".db", ".sqlite", ".sqlite3"):
-        found, note = _of_optuna(where, name, goal)
+    if hasattr(subject, "get_trials"):
+        found, note = _of_optuna(subject, goal)
+    elif "://" in where or path.suffix.lower() in (".db", ".sqlite", ".sqlite3"):
+        found, note = _of_optuna(storage_study(where, name), goal)
     elif not path.exists():
         raise StudyError(f"{where} does not exist: give a file, a folder of Ray, or the URL of a storage of Optuna")
     else:
@@ -326,20 +344,19 @@ def audited(
     return done
 
 
-def _of_optuna(where: str, name: str | None, goal: str | None) -> tuple[Findings, str]:
+def _of_optuna(theirs: Any, goal: str | None) -> tuple[Findings, str]:
     """Findings of a study of Optuna, and a note on what is left out."""
-    extra("optuna", "optuna")
     from noregret.integrations.optuna import informed
 
-    theirs = storage_study(where, name)
+    where = f"study {theirs.study_name!r}"
     goals = [direction.name.lower() for direction in theirs.directions]
     if len(goals) > 1:
         raise StudyError(
-            f"{where}: an audit is of one objective, and study {theirs.study_name!r} has {len(goals)}: "
+            f"{where}: an audit is of one objective, and this has {len(goals)}: "
             "noregret.report(study, 'page.html') shows its front"
         )
     if goal not in (None, goals[0]):
-        raise StudyError(f"{where}: study {theirs.study_name!r} is to {goals[0]}: leave out --goal")
+        raise StudyError(f"{where} is to {goals[0]}: leave out --goal")
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -386,7 +403,7 @@ def _trial(row: Row, params: Params) -> Trial:
 def _float(cell: Any) -> float | None:
     """Finite number of a cell, None if it is none."""
     with suppress(TypeError, ValueError, OverflowError):
-        return number if not isinstance(cell, bool) and math.isfinite(number := float(cell)) else None
+        return found if not isinstance(cell, bool) and math.isfinite(found := float(cell)) else None
     return None
 
 
@@ -570,17 +587,17 @@ def _csv(path: Path, content: str, value: str | None, params: Sequence[str] | No
             raise StudyError(f"{path}: --params: there is no column {unknown[0]!r}, it has {', '.join(header)}")
         own = [known.get(n, n) for n in params]
     low = {name.lower(): name for name in header}
-    state, number, noise = (
-        next((low[n] for n in names if n in low), "")
-        for names in (("state", "status"), ("number", "trial"), ("noise",))
-    )
+
+    def cell(line: Mapping[str, str], *names: str) -> str:
+        return next((line.get(low[name], "") for name in names if name in low), "")
+
     rows = [
         Row(
-            int(n) if (n := line.get(number, "")).isdecimal() else place,
+            int(n) if (n := cell(line, "number", "trial")).isdecimal() else place,
             {name.removeprefix(prefix): line[name] for name in own if name in line},
             line.get(result),
-            line.get(noise),
-            line.get(state, ""),
+            cell(line, "noise"),
+            cell(line, "state", "status"),
         )
         for place, line in enumerate(lines)
     ]
@@ -598,7 +615,7 @@ def _opened(line: Mapping[str, str]) -> dict[str, str]:
     found = {name: cell for name, cell in line.items() if name not in ("config", "summary")}
     for part, start in (("config", "config/"), ("summary", "")):
         with suppress(ValueError, SyntaxError):
-            inside = ast.literal_eval(line[part])
+            inside = ast.literal_eval(re.sub(r"\b(nan|inf)\b", "None", line[part]))
             found |= {f"{start}{name}": str(its) for name, its in _flat(inside) if not name.startswith("_")}
     return found
 
