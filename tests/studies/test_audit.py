@@ -114,7 +114,7 @@ def kernel_tuner(folder, is_open=False):
     return [str(folder / "cache.json")]
 
 
-def ax(folder):
+def ax(folder, is_old=False):
     frame = {"arm_name": {}, "metric_name": {}, "mean": {}, "sem": {}, "trial_index": {}}
     trials = {}
     for n, (its, value) in enumerate(zip(SETTINGS, VALUES, strict=True)):
@@ -127,7 +127,7 @@ def ax(folder):
             frame[column][str(n)] = cell
     last = {**trials["0"], "index": 30, "status": {"__type": "TrialStatus", "name": "FAILED"}}
     metric = {"__type": "Metric", "name": "loss"}
-    objective = {"__type": "Objective", "metric": metric, "minimize": True}
+    objective = {"__type": "Objective", **({"metric": metric, "minimize": True} if is_old else {"expression": "-loss"})}
     experiment = {
         "__type": "Experiment",
         "name": "mine",
@@ -159,11 +159,11 @@ def optuna_csv(folder):
     return [str(folder / "trials.csv"), "--goal", "minimize"]
 
 
-def open_cache(folder):
-    return kernel_tuner(folder, is_open=True)
+def old_ax(folder):
+    return ax(folder, is_old=True)
 
 
-FORMATS = [mlflow, wandb, wandb_api, ray_folder, ray_csv, kernel_tuner, ax, optuna_file, optuna_csv]
+FORMATS = [mlflow, wandb, wandb_api, ray_folder, ray_csv, kernel_tuner, ax, old_ax, optuna_file, optuna_csv]
 
 
 @pytest.mark.slow

@@ -458,8 +458,9 @@ def _read(path: Path, value: str | None, params: Sequence[str] | None) -> Export
         raise StudyError(f"{path} is no JSON: {error}") from error
     if isinstance(data, Mapping) and "tune_params_keys" in data:
         return _kernel_tuner(path.stem, data, value)
-    if isinstance(data, Mapping) and "__type" in data:
-        return _ax(path, data, value)
+    experiment = data.get("experiment", data) if isinstance(data, Mapping) else None
+    if isinstance(experiment, Mapping) and {"trials", "optimization_config"} <= experiment.keys():
+        return _ax(path, experiment, value)
     if isinstance(data, list) and all(isinstance(its, Mapping) and "config" in its for its in data):
         last = {its.get("trial_id", place): its for place, its in enumerate(data)}
         return _ray(path.stem, list(last.values()), value, params)
@@ -492,13 +493,13 @@ def _kernel_tuner(name: str, data: Mapping[str, Any], value: str | None) -> Expo
     return Export(str(data.get("kernel_name", name)), rows, goal)
 
 
-def _ax(path: Path, data: Mapping[str, Any], value: str | None) -> Export:
-    """Experiment of Ax, or a client with one."""
-    experiment = data.get("experiment", data)
-    config = experiment.get("optimization_config") or {}
-    objective = config.get("objective") or {}
-    metric = (objective.get("metric") or {}).get("name")
-    if objective.get("__type") not in (None, "Objective") and not value:
+def _ax(path: Path, experiment: Mapping[str, Any], value: str | None) -> Export:
+    """Experiment of Ax. Its objective is a metric and a direction, or since version 1.2 an expression such as -loss."""
+    objective = (experiment["optimization_config"] or {}).get("objective") or {}
+    metric, is_low = (objective.get("metric") or {}).get("name"), objective.get("minimize")
+    if single := re.fullmatch(r"(-?)(?:1(?:\.0)?\s*\*\s*)?([^-+*/,()]+)", objective.get("expression") or ""):
+        metric, is_low = single[2].strip(), bool(single[1])
+    if metric is None and value is None:
         raise StudyError(f"{path}: an audit is of one objective: add --value METRIC --goal minimize")
     means: dict[tuple[int, str], Mapping[str, Any]] = {}
     for table in _tables(experiment):
@@ -514,8 +515,7 @@ def _ax(path: Path, data: Mapping[str, Any], value: str | None) -> Export:
             for arm in ((run or {}).get("generator_run", run) or {}).get("arms", []):
                 known = means.get((int(trial["index"]), arm["name"]), {})
                 rows.append(Row(int(trial["index"]), arm["parameters"], known.get("mean"), known.get("sem"), state))
-    is_own = value in (None, metric) and metric
-    goal: Goal | None = ("minimize" if objective.get("minimize") else "maximize") if is_own else None
+    goal: Goal | None = ("minimize" if is_low else "maximize") if value in (None, metric) else None
     return Export(str(experiment.get("name") or path.stem), rows, goal)
 
 
