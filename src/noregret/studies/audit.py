@@ -99,7 +99,7 @@ class Export:
 
 
 class Audit(Findings):
-    """Findings about a stored study; the best setting is one that was measured, with the best cautious bound.
+    """Findings about a stored study; the best setting is one that was measured.
 
     ``note`` says which trials and columns are left out.
     """
@@ -119,8 +119,9 @@ class Audit(Findings):
 
     @cached_property
     def best(self) -> Estimate:
-        """The recommended setting."""
-        return self.measured[0]
+        """The recommended setting: the most promising one whose estimate is no worse than that of the reported one."""
+        least = self._sign * self.worth.estimate
+        return next((its for its in self.measured if self._sign * its.estimate >= least), self.worth)
 
     @cached_property
     def reported(self) -> Trial:
@@ -150,8 +151,10 @@ class Audit(Findings):
 
     @cached_property
     def differences(self) -> list[Gain]:
-        """Gain of the recommended setting over each other measured one, those with the best cautious bound first."""
-        return self.optimizer.gains_over(self.best.params, [its.params for its in self.measured[1:]])
+        """Gain of the recommended setting over each other one, the most promising of these first."""
+        best = self._key(self.best.params)
+        others = [its.params for its in self.measured if self._key(its.params) != best]
+        return self.optimizer.gains_over(self.best.params, others)
 
     @cached_property
     def rivals_of_best(self) -> list[Gain]:
