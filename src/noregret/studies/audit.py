@@ -17,10 +17,10 @@ import warnings
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from noregret.files import write_atomically
 from noregret.formatting import as_precise_as, number, shown
@@ -34,6 +34,7 @@ from noregret.optimizer import (
     Goal,
     Optimizer,
     Reading,
+    State,
     Trial,
 )
 from noregret.studies.learning.findings import Findings, estimate_json, finite
@@ -78,23 +79,11 @@ ABOUT |= {"experiment id", "source name", "source type", "start time", "end time
 ABOUT_PREFIXES = ("_", "tags.", "user_attrs_", "system_attrs_", "measure.", "noise.", "bound.", "block.", "trial.")
 
 
-@dataclass(frozen=True)
-class Row:
-    """One trial of an export: its number or place, its params as they were written, and what is known of the result."""
-
-    number: int
-    params: Params
-    value: Any
-    noise: Any = None
-    state: str = ""
-
-
-@dataclass(frozen=True)
-class Export:
-    """A study of another tool: the goal and the name of its result, if the file says them, and its rows."""
+class Export(NamedTuple):
+    """A study of another tool: its trials, with params as they were written, and its goal if the file says it."""
 
     name: str
-    rows: list[Row]
+    trials: list[Trial]
     goal: Goal | None = None
 
 
@@ -373,34 +362,34 @@ def _of_export(where: str, export: Export, goal: str | None) -> tuple[Findings, 
     """Findings of the rows of an export, and a note on what is left out."""
     if goal is None and export.goal is None:
         raise StudyError(f"{where} does not say whether its result is to be small or large: add --goal minimize")
-    rows = [row for row in export.rows if row.state.lower() not in UNFINISHED]
-    table, left = _table([row.params for row in rows])
-    if not rows or not table or not table[0]:
-        raise StudyError(
-            f"{where}: no parameter has two values: {len(export.rows)} rows, {'; '.join(left) or 'no column'}"
-        )
-    trials = [_trial(row, params) for row, params in zip(rows, table, strict=True)]
-    twice = len({its.number for its in trials}) < len(trials)
-    trials = [replace(its, id=place) for place, its in enumerate(trials)] if twice else trials
+    given = [its for its in export.trials if its.state != "waiting"]
+    table, left = _table([its.params for its in given])
+    if not table or not table[0]:
+        came = "; ".join(left) or "no column"
+        raise StudyError(f"{where}: no parameter has two values: {len(export.trials)} rows, {came}")
+    is_numbered = len({its.number for its in given}) == len(given)
+    trials = [
+        replace(its, id=its.number if is_numbered else place, params=params)
+        for place, (its, params) in enumerate(zip(given, table, strict=True))
+    ]
     optimizer = Optimizer(table, goal=cast(Goal, goal or export.goal), rng=0)
     optimizer.add(trials)
-    if len(export.rows) > len(rows):
-        left.append(f"{len(export.rows) - len(rows)} trials without a final result")
+    if len(export.trials) > len(given):
+        left.append(f"{len(export.trials) - len(given)} trials without a final result")
     note = f"parameters: {', '.join(table[0])}" + (f"; left out: {', '.join(left)}" if left else "")
     return findings(table, optimizer, trials, export.name), note
 
 
-def _trial(row: Row, params: Params) -> Trial:
-    """A row as a trial: it has failed if its state says so, or if it has no finite value."""
-    value, noise = _float(row.value), _float(row.noise)
-    if value is None or row.state.lower() in FAILED:
-        return Trial(row.number, params, state="failed", failure=row.state or "no result")
-    return Trial(
-        row.number,
-        params,
-        state="done",
-        readings={VALUE: (Reading(value, noise=noise if noise and noise > 0 else None),)},
+def _trial(number: int, params: Params, value: Any, noise: Any = None, said: str = "") -> Trial:
+    """A row of an export: a trial has failed if its state says so, or if it has no finite value."""
+    result, spread = _float(value), _float(noise)
+    is_failed = result is None or said.lower() in FAILED
+    state: State = "waiting" if said.lower() in UNFINISHED else "failed" if is_failed else "done"
+    readings = (
+        {VALUE: (Reading(result, noise=spread if spread and spread > 0 else None),)} if result is not None else {}
     )
+    known = readings if state == "done" else {}
+    return Trial(number, params, state=state, readings=known, failure=(said or "no result") if is_failed else "")
 
 
 def _float(cell: Any) -> float | None:
@@ -492,7 +481,7 @@ def _kernel_tuner(name: str, data: Mapping[str, Any], value: str | None) -> Expo
     rows = []
     for place, its in enumerate(data["cache"].values()):
         params = {key: its[key] for key in data["tune_params_keys"] if key in its}
-        rows.append(Row(place, params, its.get(result), state="failed" if "__error__" in its else ""))
+        rows.append(_trial(place, params, its.get(result), said="failed" if "__error__" in its else ""))
     return Export(str(data.get("kernel_name", name)), rows, goal)
 
 
@@ -517,7 +506,7 @@ def _ax(path: Path, experiment: Mapping[str, Any], value: str | None) -> Export:
         for run in runs:
             for arm in ((run or {}).get("generator_run", run) or {}).get("arms", []):
                 known = means.get((int(trial["index"]), arm["name"]), {})
-                rows.append(Row(int(trial["index"]), arm["parameters"], known.get("mean"), known.get("sem"), state))
+                rows.append(_trial(int(trial["index"]), arm["parameters"], known.get("mean"), known.get("sem"), state))
     goal: Goal | None = ("minimize" if is_low else "maximize") if value in (None, metric) else None
     return Export(str(experiment.get("name") or path.stem), rows, goal)
 
@@ -551,7 +540,7 @@ def _ray(name: str, results: Sequence[Mapping[str, Any]], value: str | None, par
     header = dict.fromkeys(key for its in results for key in its if _float(its[key]) is not None)
     result = _result(name, list(header), value)
     rows = [
-        Row(place, {key: each for key, each in _flat(its["config"]) if not params or key in params}, its.get(result))
+        _trial(place, {key: each for key, each in _flat(its["config"]) if not params or key in params}, its.get(result))
         for place, its in enumerate(results)
     ]
     return Export(name, rows)
@@ -595,7 +584,7 @@ def _csv(path: Path, content: str, value: str | None, params: Sequence[str] | No
         return next((line.get(low[name], "") for name in names if name in low), "")
 
     rows = [
-        Row(
+        _trial(
             int(n) if (n := cell(line, "number", "trial")).isdecimal() else place,
             {name.removeprefix(prefix): line[name] for name in own if name in line},
             line.get(result),
