@@ -15,7 +15,7 @@ import argparse
 import time
 import warnings
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import optuna
@@ -30,24 +30,13 @@ GROUPS = (("training", 0.0), ("training", 0.5), ("kernels", 0.0))
 TRIALS = 100
 
 
-class Audited(NamedTuple):
-    """One study. ``choice`` is 1 if the recommended setting is truly better than the luckiest one, -1 if worse."""
-
-    reported: bool
-    recommended: bool
-    width: float
-    optimism: float
-    choice: int
-    seconds: float
-
-
 class Search:
     """A table as Optuna's samplers see it: named parameters, and the row that a trial measures."""
 
     def __init__(self, table: Any) -> None:
         self.table, self.space = table, table.space
-        finite = table.means[np.isfinite(table.means)]
-        self.sd, self.params = float(finite.std()), lambda params: {name: params[name] for name in table.space}
+        self.sd = float(table.means[np.isfinite(table.means)].std())
+        self.params = lambda params: {name: params[name] for name in table.space}
         if isinstance(table.space, list):
             grids = {name: sorted({row[name] for row in table.space}) for name in table.space[0]}
             self.space = {name: Int(0, len(grid) - 1) for name, grid in grids.items()}
@@ -64,16 +53,18 @@ class Search:
         }
 
     def sampler(self, name: str, seed: int) -> Any:
-        few = {
-            name: list(its.options)[:3] if isinstance(its, Choice) else sorted({its.low, its.high // 2, its.high})
-            for name, its in self.space.items()
+        ends = {
+            n: its.options[:3] if isinstance(its, Choice) else (its.low, its.high // 2, its.high)
+            for n, its in self.space.items()
         }
+        few = {n: list(dict.fromkeys(each)) for n, each in ends.items()}
         kinds = optuna.samplers
         made = {"random": kinds.RandomSampler, "TPE": kinds.TPESampler, "QMC": kinds.QMCSampler}
         made |= {"NSGA-II": kinds.NSGAIISampler, "grid": partial(kinds.GridSampler, few)}
         return made[name](seed=seed)
 
-    def audited(self, name: str, noise: float, seed: int) -> Audited:
+    def audited(self, name: str, noise: float, seed: int) -> list[float]:
+        """Numbers of one study: the columns of the table that is printed."""
         rng, table = np.random.default_rng([seed, 23]), self.table
 
         def value(trial: Any) -> float:
@@ -87,20 +78,21 @@ class Search:
         assert str(found)
         seconds, best, worth, own = time.process_time() - began, found.best, found.worth, found.optimizer.best()
         true, lucky = (table.expected(self.params(its.params)) for its in (best, worth))
-        return Audited(
-            worth.lower <= lucky <= worth.upper,
-            best.lower <= true <= best.upper,
+        held = [its.lower <= value <= its.upper for its, value in ((worth, lucky), (best, true))]
+        choice = np.sign(true - lucky) * (1 if table.goal == "maximize" else -1)
+        return [
+            *held,
             (best.upper - best.lower) / (own.upper - own.lower),
             found.optimism[0] / self.sd,
-            int(np.sign(true - lucky) if table.goal == "maximize" else np.sign(lucky - true)),
+            choice,
             seconds,
-        )
+        ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=2)
-    seeds = parser.parse_args().seeds
+    args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore")
     print(
@@ -109,12 +101,15 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|", flush=True)
     for group, noise in GROUPS:
         tables = [Search(its.make()) for its in PROBLEMS if its.group == group]
-        found = [table.audited(s, noise, seed) for table in tables for s in SAMPLERS for seed in range(seeds)]
-        each = Audited(*map(np.array, zip(*found, strict=True)))
-        held = f"{each.reported.mean():.1%} | {each.recommended.mean():.1%} | {np.median(each.width):.2f}"
-        choices = ", ".join(str((each.choice == sign).sum()) for sign in (1, 0, -1))
-        more = f"{np.median(each.optimism):.2f} sd | {choices} | {np.median(each.seconds):.1f}"
-        print(f"| {group}{f' and {noise} sd' if noise else ''} | {len(found)} | {held} | {more} |", flush=True)
+        found = [table.audited(s, noise, seed) for table in tables for s in SAMPLERS for seed in range(args.seeds)]
+        reported, recommended, width, optimism, choice, seconds = np.array(found, dtype=float).T
+        choices = ", ".join(str((choice == sign).sum()) for sign in (1, 0, -1))
+        print(
+            f"| {group}{f' and {noise} sd' if noise else ''} | {len(found)} | {reported.mean():.1%} | "
+            f"{recommended.mean():.1%} | {np.median(width):.2f} | {np.median(optimism):.2f} sd | {choices} | "
+            f"{np.median(seconds):.1f} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -181,8 +181,8 @@ def test_every_format_gives_the_same_audit(make, tmp_path, capsys):
         assert its["lower"] <= truth(its["params"]) <= its["upper"]
     assert found["optimism"]["estimate"] == pytest.approx(found["reported"]["estimate"] - VALUES[LUCKIEST])
     assert 0.05 < found["noise"] < 0.6
-    assert 0 < len(found["not_told_apart"]) < 29
-    assert all(its["worse_by"]["lower"] <= 0 <= its["worse_by"]["upper"] for its in found["not_told_apart"])
+    assert 0 < len(found["not_separated"]) < 29
+    assert all(its["worse_by"]["lower"] <= 0 <= its["worse_by"]["upper"] for its in found["not_separated"])
     assert all(0 < its["runs"] <= MOST_RUNS for its in found["runs"])
 
 
@@ -195,7 +195,7 @@ def constant(count=40, seed=3):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_of_a_constant_function_nothing_is_told_apart(seed, tmp_path):
+def test_of_a_constant_function_nothing_is_separated(seed, tmp_path):
     found = audited(written(tmp_path / "c.csv", ["x", "n", "value"], constant(seed=seed)), goal="minimize")
     assert len(found.rivals_of_best) == 39
     assert found.worth.lower <= 5 <= found.worth.upper
@@ -213,7 +213,7 @@ def test_the_text_says_what_the_numbers_say(tmp_path, capsys):
         "vector_add: 30 results of 30 settings, 1 failed, to minimize\nparameters: lr, width, kind\n"
     )
     assert f"Reported   trial {LUCKIEST}: " in said
-    assert f"Not told apart from it: {len(found.rivals_of_best)} of the other 29 settings" in said
+    assert f"Not separated from it: {len(found.rivals_of_best)} of the other 29 settings" in said
     runs = sum(count for _, count in found.plan)
     assert f"To settle it, {runs} runs in mixed order: " in said
     page = (tmp_path / "page.html").read_text()

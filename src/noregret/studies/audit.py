@@ -1,7 +1,7 @@
 """``noregret audit``: the worth of the best trial of a study of any tool, and of the settings that may be as good.
 
-A stored study reports its luckiest trial. All of its trials are told to one `Optimizer`, which says how good that trial
-really is, which of the measured settings to use, and which are not told apart from it. Nothing is measured.
+A stored study reports its luckiest trial. One `Optimizer` that knows all of its trials says how good that trial
+really is, which of the measured settings to use, and which are not separated from it. Nothing is measured.
 
 Optuna says which values its parameters may have. Of other tools the measured settings are taken as a table.
 """
@@ -45,7 +45,7 @@ from noregret.studies.study.study import Params, StudyError
 from noregret.terminal import printable, say
 
 LISTED = 5
-"""Number of settings that are not told apart from the recommended one that the text lists, and that runs are for."""
+"""Number of settings that are not separated from the recommended one that the text lists, and that runs are for."""
 SHOWN_BY = 2.8
 """Standard errors of a difference that is shown, at 95%, in four of five cases: 1.96 + 0.84."""
 MOST_RUNS = 30
@@ -147,7 +147,7 @@ class Audit(Findings):
 
     @cached_property
     def rivals_of_best(self) -> list[Gain]:
-        """Gains over the settings that are not told apart from the recommended one: 0 is in the interval.
+        """Gains over the settings that are not separated from the recommended one: 0 is in the interval.
 
         Those that may be better by most come first.
         """
@@ -191,7 +191,7 @@ class Audit(Findings):
             "reported": {"trial": self.reported.number, "value": self.reported.value(VALUE), **about(self.worth)},
             "optimism": {"estimate": finite(amount), "lower": finite(low), "upper": finite(high)},
             "recommended": about(self.best),
-            "not_told_apart": [
+            "not_separated": [
                 about(gain.baseline) | {"worse_by": {name: finite(getattr(gain, name)) for name in ENDS}}
                 for gain in self.rivals_of_best
             ],
@@ -228,7 +228,7 @@ class Audit(Findings):
         if len(rivals) == settings - 1:
             lines += ["", "No setting is shown to be worse than it: noise alone may explain the differences."]
         else:
-            lines += ["", f"Not told apart from it: {len(rivals)} of the other {settings - 1} settings"]
+            lines += ["", f"Not separated from it: {len(rivals)} of the other {settings - 1} settings"]
         reported = self._key(self.reported.params)
         listed = [its for n, its in enumerate(rivals) if n < LISTED or self._key(its.baseline.params) == reported]
         for gain in listed:
