@@ -261,6 +261,8 @@ def test_columns_that_are_no_parameters(tmp_path):
         "parameters: x, other; left out: title (text, 40 different), fixed (one value)"
     )
     assert audited(path, goal="minimize", value="loss", params="x").note == "parameters: x"
+    path = written(tmp_path / "t.csv", ["x", "seconds"], [[n % 5, n % 5 + 0.1 * (n % 2)] for n in range(40)])
+    assert audited(path, goal="minimize", value="seconds").best.params == {"x": 0}
 
 
 BAD = {

@@ -51,32 +51,22 @@ SHOWN_BY = 2.8
 MOST_RUNS = 30
 """Largest number of further runs of a setting: what takes more is under 0.72 standard deviations of the noise."""
 
-FAILED = {"fail", "failed", "crashed", "killed", "error", "abandoned"}
-UNFINISHED = {"running", "waiting", "pending", "scheduled", "paused", "pruned", "staged", "candidate", "withdrawn"}
-UNFINISHED |= {"early_stopped", "stopped", "reported", "run"}
-"""States, in small letters, of the tools and of our own tables; a pruned trial has no value of a whole run."""
+FAILED = re.compile("fail(ed)?|crashed|killed|error|abandoned", re.I)
+UNFINISHED = re.compile(
+    "running|waiting|pending|scheduled|paused|pruned|staged|candidate|withdrawn|early_stopped|stopped|reported|run",
+    re.I,
+)
+"""States of the tools and of our own tables; a pruned trial has no value of a whole run."""
 PREFIXES = (("params_", ""), ("params.", "metrics."), ("config/", ""))
 """Beginnings of columns of parameters and of results: Optuna's data frame, MLflow's runs and Ray's results."""
-ABOUT = {
-    "",
-    "trial",
-    "number",
-    "state",
-    "status",
-    "name",
-    "id",
-    "run_id",
-    "trial_id",
-    "run id",
-    "notes",
-    "user",
-    "tags",
-}
-ABOUT |= {"created", "started", "ended", "updated", "runtime", "sweep", "duration", "seconds", "timestamp", "noise"}
-ABOUT |= {"failure", "cost", "bound", "pair", "group", "host", "hostname", "description", "commit", "github", "jobtype"}
-ABOUT |= {"experiment id", "source name", "source type", "start time", "end time", "relative time (process)", "state"}
-"""Columns, in small letters, that are about a trial: neither a parameter nor a result."""
-ABOUT_PREFIXES = ("_", "tags.", "user_attrs_", "system_attrs_", "measure.", "noise.", "bound.", "block.", "trial.")
+ABOUT = re.compile(
+    "|trial|number|state|status|name|((run|trial|experiment)[ _])?id|notes|user|tags|created|(start|end)[ _]time|started"
+    "|ended|updated|runtime|sweep|duration|seconds|timestamp|noise|failure|cost|bound|pair|group|host(name)?|commit"
+    "|description|github|jobtype|source (name|type)|(_|user_attrs_|system_attrs_|unnamed).*"
+    r"|(tags|measure|noise|bound|block|trial)\..*",
+    re.I,
+)
+"""Columns that are about a trial: neither a parameter nor a result."""
 
 
 class Export(NamedTuple):
@@ -186,13 +176,14 @@ class Audit(Findings):
             "study": self.study.name,
             "goal": self.study.goal,
             "trials": {"done": len(self.done), "failed": len(self.failed), "settings": len(self.numbers)},
-            "left_out": self.note or None,
+            "note": self.note or None,
             "noise": finite(self.noise_std),
             "reported": {"trial": self.reported.number, "value": self.reported.value(VALUE), **about(self.worth)},
             "optimism": {"estimate": finite(amount), "lower": finite(low), "upper": finite(high)},
             "recommended": about(self.best),
             "not_separated": [
-                about(gain.baseline) | {"worse_by": {name: finite(getattr(gain, name)) for name in ENDS}}
+                about(gain.baseline)
+                | {"worse_by": {name: finite(getattr(gain, name)) for name in ("estimate", "lower", "upper")}}
                 for gain in self.rivals_of_best
             ],
             "runs": [
@@ -248,14 +239,8 @@ class Audit(Findings):
 
     def _trials(self, params: Params) -> str:
         numbers = self.numbers[self._key(params)]
-        return (
-            f"trial {numbers[0]}"
-            if len(numbers) == 1
-            else f"trials {', '.join(map(str, numbers[:3]))}{', ...' * (len(numbers) > 3)}"
-        )
-
-
-ENDS = "estimate", "lower", "upper"
+        listed = ", ".join(map(str, numbers[:3])) + ", ..." * (len(numbers) > 3)
+        return f"trial{'s' * (len(numbers) > 1)} {listed}"
 
 
 def _rounded(value: float) -> str:
@@ -383,8 +368,8 @@ def _of_export(where: str, export: Export, goal: str | None) -> tuple[Findings, 
 def _trial(number: int, params: Params, value: Any, noise: Any = None, said: str = "") -> Trial:
     """A row of an export: a trial has failed if its state says so, or if it has no finite value."""
     result, spread = _float(value), _float(noise)
-    is_failed = result is None or said.lower() in FAILED
-    state: State = "waiting" if said.lower() in UNFINISHED else "failed" if is_failed else "done"
+    is_failed = result is None or bool(FAILED.fullmatch(said))
+    state: State = "waiting" if UNFINISHED.fullmatch(said) else "failed" if is_failed else "done"
     readings = (
         {VALUE: (Reading(result, noise=spread if spread and spread > 0 else None),)} if result is not None else {}
     )
@@ -568,10 +553,15 @@ def _csv(path: Path, content: str, value: str | None, params: Sequence[str] | No
     lines = [_opened(line) for line in lines]
     header = list(dict.fromkeys(name for line in lines for name in line))
     prefix, results = next(((p, r) for p, r in PREFIXES if any(name.startswith(p) for name in header)), ("", ""))
-    own = [name for name in header if name.startswith(prefix)] if prefix else [n for n in header if not _is_about(n)]
-    numeric = [n for n in header if any(_float(line.get(n)) is not None for line in lines) and not _is_about(n)]
+    own = (
+        [name for name in header if name.startswith(prefix)]
+        if prefix
+        else [n for n in header if not ABOUT.fullmatch(n)]
+    )
+    numeric = [n for n in header if any(_float(line.get(n)) is not None for line in lines) and not ABOUT.fullmatch(n)]
     rest = [n for n in numeric if n not in own and n.startswith(results)] if prefix else numeric
-    result = _result(str(path), rest, value if value in header else value and f"{results}{value}")
+    named = value and next((n for n in (value, f"{results}{value}") if n in header), value)
+    result = _result(str(path), [*rest, named] if named in header else rest, named)
     own = [n for n in own if n != result]
     if params:
         known = {n.removeprefix(prefix): n for n in own}
@@ -594,10 +584,6 @@ def _csv(path: Path, content: str, value: str | None, params: Sequence[str] | No
         for place, line in enumerate(lines)
     ]
     return Export(path.stem, rows)
-
-
-def _is_about(name: str) -> bool:
-    return name.lower() in ABOUT or name.startswith(ABOUT_PREFIXES) or name.startswith("Unnamed")
 
 
 def _opened(line: Mapping[str, str]) -> dict[str, str]:
