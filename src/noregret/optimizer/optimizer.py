@@ -669,6 +669,25 @@ class Optimizer:
             return found
         return replace(found, measured=self.pairs.measured(found.best.params, self.goal))
 
+    @synchronized
+    def gains_over(self, params: Any, others: Iterable[Any], context: Any = None) -> list[Gain]:
+        """Improvement of these params on each of the others, with the interval of the difference.
+
+        A difference is known better than either value: what two settings have in common does not widen its interval.
+        For one objective.
+
+        >>> opt = Optimizer([{"x": 0}, {"x": 1}, {"x": 2}], rng=0)
+        >>> for repeat in range(8):
+        ...     for x in range(3):
+        ...         opt.tell({"x": x}, 10 * (x > 1) + repeat % 2)
+        >>> [gain.lower > 0 for gain in opt.gains_over({"x": 0}, [{"x": 1}, {"x": 2}])]
+        [False, True]
+        """
+        if self.goals:
+            raise ValueError("gains_over() is for one objective: see front()")
+        setting, *rest = (self._contexts.checked(each, context) for each in (params, *others))
+        return self._answers_in(context, "gains_over").gains_over(setting, rest) if rest else []
+
     @property
     @synchronized
     def pairs(self) -> Pairs:

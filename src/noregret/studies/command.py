@@ -75,6 +75,7 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
         "--top", type=count, metavar="K", help="race the K best settings and the baseline, and say which one to use"
     )
     confirm.add_argument("--json", action="store_true", help="print it as JSON")
+    _add_audit(commands)
     _add_versus(commands, count)
     _add_receipts(commands)
     export = _command(commands, "export", _export, "write all trials of a study as a table")
@@ -111,6 +112,24 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
 
 READERS = "pytest-benchmark", "criterion", "go", "google-benchmark", "jmh", "hyperfine"
 """Benchmark tools whose output `noregret.studies.readers` reads."""
+
+
+def _add_audit(commands: Any) -> None:
+    parser = commands.add_parser("audit", help="what the best trial of a study of another tool is really worth")
+    parser.set_defaults(command=_audit)
+    parser.add_argument(
+        "file",
+        metavar="STUDY",
+        help="an Optuna storage (.db or URL), JSON of Ax, Ray or Kernel Tuner, or a CSV: of W&B, MLflow or any other",
+    )
+    parser.add_argument("--goal", help="minimize or maximize, where the file does not say it")
+    parser.add_argument("--value", metavar="NAME", help="the result, where there are several")
+    parser.add_argument("--params", metavar="A,B", help="the parameters, where a CSV has other columns too")
+    parser.add_argument(
+        "--study", dest="name", metavar="NAME", help="the study in a storage of Optuna that has several"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    _add_out(parser, "write the page of the findings too, an .html file")
 
 
 def _add_versus(commands: Any, count: Callable[[str], int]) -> None:
@@ -248,6 +267,12 @@ def _from_zero(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be a whole number, at least 0, got {text!r}")
     return int(text)
+
+
+def _audit(args: argparse.Namespace) -> None:
+    from noregret.studies.audit import audit
+
+    audit(args)
 
 
 def _calibrate(args: argparse.Namespace) -> int:

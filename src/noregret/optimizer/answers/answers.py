@@ -204,3 +204,14 @@ class Answers:
         found = Gain(estimate, min(lower, estimate), max(upper, estimate), best, other, self.goal, relative=relative)
         found = replace(found, is_positive=not np.any(values <= 0))
         return found.within(*self.measure.possible)
+
+    def gains_over(self, setting: Any, others: Sequence[Any]) -> list[Gain]:
+        """Difference between a setting and each of at least one other: params of the whole space."""
+        best, *rest = self.predict([setting, *others])
+        assert best._point is not None
+        points = np.vstack([each._point for each in rest if each._point is not None])
+        found = []
+        for other, (lower, upper) in zip(rest, self.certificate.differences(best._point, points, WIDTH), strict=True):
+            estimate = self.measure.sign * (best.estimate - other.estimate)
+            found.append(Gain(estimate, min(lower, estimate), max(upper, estimate), best, other, self.goal))
+        return found

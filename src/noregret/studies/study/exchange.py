@@ -316,14 +316,8 @@ def _frozen(optuna: Any, study: Study, trial: Trial, forms: Mapping[str, Any]) -
     )
 
 
-def read_storage(study: Study, where: str, name: str | None = None) -> Imported:
-    """Trials of an Optuna study in a file or at a URL; its only study if there is no name.
-
-    Raises
-    ------
-    StudyError
-        If there is no such storage or study, or its goals are others.
-    """
+def storage_study(where: str, name: str | None = None) -> Any:
+    """An Optuna study in a file or at a URL; the only one if there is no name. StudyError if there is none."""
     optuna = extra("optuna", "optuna")
     if "://" not in where and not Path(where).is_file():
         raise StudyError(f"{where} does not exist")
@@ -332,7 +326,7 @@ def read_storage(study: Study, where: str, name: str | None = None) -> Imported:
         names = optuna.get_all_study_names(url)
         if name is None and len(names) != 1:
             raise StudyError(f"{where} has {len(names)} studies: say --study NAME, one of {', '.join(names)}")
-        theirs = optuna.load_study(study_name=name or names[0], storage=url)
+        return optuna.load_study(study_name=name or names[0], storage=url)
     except KeyError:
         raise StudyError(f"{where} has no study {name!r}: it has {', '.join(names)}") from None
     except StudyError:
@@ -340,6 +334,17 @@ def read_storage(study: Study, where: str, name: str | None = None) -> Imported:
     except Exception as error:  # of SQLAlchemy and drivers, which are no part of this package
         reason = str(error).partition("\n")[0]
         raise StudyError(f"{where} cannot be read as a storage of Optuna: {reason}") from error
+
+
+def read_storage(study: Study, where: str, name: str | None = None) -> Imported:
+    """Trials of an Optuna study in a file or at a URL; its only study if there is no name.
+
+    Raises
+    ------
+    StudyError
+        If there is no such storage or study, or its goals are others.
+    """
+    theirs = storage_study(where, name)
     goals = [direction.name.lower() for direction in theirs.directions]
     if goals != (list(study.goals.values()) or [study.goal]):
         raise StudyError(
