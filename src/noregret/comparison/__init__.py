@@ -7,6 +7,7 @@
                  run to the next; `versus` for Python functions
 `ledger`         `Ledger`: which of a chain of changes to keep, few of the kept ones false
 `suite`          `Suite`: runs with many named numbers, one error budget for all of them
+`receipts`       a comparison as a document that another machine can check
 ===============  ================================================================================================
 """
 

@@ -60,8 +60,8 @@ UNFINISHED = re.compile(
 PREFIXES = (("params_", ""), ("params.", "metrics."), ("config/", ""))
 """Beginnings of columns of parameters and of results: Optuna's data frame, MLflow's runs and Ray's results."""
 ABOUT = re.compile(
-    "|trial|number|state|status|name|((run|trial|experiment)[ _])?id|notes|user|tags|created|(start|end)[ _]time|started"
-    "|ended|updated|runtime|sweep|duration|seconds|timestamp|noise|failure|cost|bound|pair|group|host(name)?|commit"
+    "|trial|number|state|status|name|((run|trial|experiment)[ _])?id|notes|user|tags|created|(start|end)[ _]time"
+    "|started|ended|updated|runtime|sweep|duration|seconds|timestamp|noise|failure|cost|bound|pair|group|host(name)?|commit"
     "|description|github|jobtype|source (name|type)|(_|user_attrs_|system_attrs_|unnamed).*"
     r"|(tags|measure|noise|bound|block|trial)\..*",
     re.I,
@@ -561,7 +561,7 @@ def _csv(path: Path, content: str, value: str | None, params: Sequence[str] | No
     numeric = [n for n in header if any(_float(line.get(n)) is not None for line in lines) and not ABOUT.fullmatch(n)]
     rest = [n for n in numeric if n not in own and n.startswith(results)] if prefix else numeric
     named = value and next((n for n in (value, f"{results}{value}") if n in header), value)
-    result = _result(str(path), [*rest, named] if named in header else rest, named)
+    result = _result(str(path), [*rest, named] if named and named in header else rest, named)
     own = [n for n in own if n != result]
     if params:
         known = {n.removeprefix(prefix): n for n in own}

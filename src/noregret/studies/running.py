@@ -14,7 +14,7 @@ from dataclasses import replace
 from threading import Event
 from typing import Any
 
-import noregret
+from noregret.extra import version
 from noregret.integrations import trackers
 from noregret.integrations.trackers import Tracker, described
 from noregret.studies.display import columns, conclusion, setting, view
@@ -167,7 +167,7 @@ def cleaned_up(found: Findings) -> bool:
 
 def _conclusion_key(study: Study, records: Sequence[Record], as_json: bool) -> str:
     """Digest of all that a conclusion depends on."""
-    content = [noregret.__version__, as_json, columns(), study, *(vars(record) for record in records)]
+    content = [version(), as_json, columns(), study, *(vars(record) for record in records)]
     return hashlib.sha256(repr(content).encode()).hexdigest()
 
 
