@@ -1,28 +1,29 @@
-"""Compilations and winners of `noregret.integrations.triton.autotune` and of ``triton.autotune``, on a GPU.
+"""Compilations and winners of `noregret.integrations.triton.autotune`, and of ``triton.autotune``, on a GPU.
 
-``python -m benchmarks.triton_autotune [--tunings 10] [--kernels matmul softmax] [--out FILE.json]``
-
-Six kernels with five shapes each. The oracle of a shape is the least of the medians of interleaved launches of all
-configurations. Each tuning begins without a cache; `docs/triton.md` has the table.
+``python -m benchmarks.triton_autotune`` tunes with recorded launches: benchmarks/results/triton.npz has a hundred of
+every configuration, interleaved, of six kernels with five shapes each, on an H200. It needs the packages triton and
+torch, and no GPU. ``--live 300`` records them again on a GPU, and then tunes on it for what is left of so many seconds.
+The oracle of a shape is the least of the medians of all configurations. Each tuning begins without a cache.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
 import triton
 import triton.language as tl
 
+from benchmarks.provenance import RESULTS
 from noregret.integrations import triton as door
 
 
@@ -193,64 +194,144 @@ def compiled(job):
     kernel.warmup(*args, grid=grid, **configs[job[1]].all_kwargs())
 
 
+def recorded(kernel, configs, args, grid):
+    """Nanoseconds of interleaved launches of all configurations, (rounds, configurations)."""
+    hooks, options, timer = door._Hooks((), (), None, None), {"grid": grid, "warmup": False}, door._Timer(None, 0, 0)
+    calls = [door._Call(kernel, hooks, config, {}, args, options) for config in configs]
+    timer.times(calls, 300)
+    return (1e6 * timer.times(calls, 1500)).astype(np.uint32)
+
+
 def tuning(kernel, args, grid, configs):
     """Number of the chosen configuration, with the number of compilations and the seconds that it took."""
-    before, start = getattr(kernel, "compiled", 0), time.time()
+    start = time.time()
     kernel[grid](*args)
     torch.cuda.synchronize()
-    return configs.index(kernel.best_config), getattr(kernel, "compiled", 0) - before, time.time() - start
+    return configs.index(kernel.best_config), getattr(kernel, "compiled", len(configs)), time.time() - start
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    for name, value in {"tunings": 10, "triton": 1, "together": 3}.items():
-        parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--kernels", nargs="*", default=list(CASES))
-    parser.add_argument("--out", default="triton_autotune.json")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--live", type=float, metavar="SECONDS", help="on a GPU: record launches, then tune on it")
+    parser.add_argument("--tunings", type=int, default=10)
+    parser.add_argument("--out", type=Path, default=RESULTS / "triton.npz")
     given = parser.parse_args()
-    jobs = [(name, number) for name in given.kernels for number in range(len(CASES[name][1]))]
+    if given.live:
+        live(given, time.time() + given.live)
+    else:
+        replay(given)
+
+
+def live(given, end):
+    """Launches of all configurations; then tunings of all shapes by turns until the time is over."""
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        list(pool.map(compiled, jobs))
-    found = {}
-    for name in given.kernels:
-        kernel, configs, key, make, shapes = CASES[name]
-        ours, theirs = door.autotune(configs, key.split(), cache_results=False), triton.autotune(configs, key.split())
-        inputs = [make(*map(int, shape.split())) for shape in shapes.split(",")]
-        times, alone, triton_s, together = [], [], [], []
-        timer = door._Timer(None, 0, 2000)
-        for args, grid in inputs:
-            hooks, options = door._Hooks((), (), None, None), {"grid": grid, "warmup": False}
-            calls = [door._Call(kernel, hooks, config, {}, args, options) for config in configs]
-            timer.times(calls, 500)
-            times.append(np.median(timer.times(calls, timer.rep), axis=0).tolist())
-            alone.append([tuning(ours(kernel), args, grid, configs) for _ in range(given.tunings)])
-            triton_s.append([tuning(theirs(kernel), args, grid, configs) for _ in range(given.triton)])
-        for turn in range(given.together):
-            tuned, order = ours(kernel), np.random.default_rng(turn).permutation(len(inputs)).tolist()
-            together.append({shape: tuning(tuned, *inputs[shape], configs) for shape in order})
-        found[name] = {"times": times, "alone": alone, "triton": triton_s, "together": together}
-        Path(given.out).write_text(json.dumps(found), encoding="utf-8")
-        say(name, found[name])
+        list(pool.map(compiled, [(name, number) for name in CASES for number in range(len(CASES[name][1]))]))
+    inputs = {
+        f"{name}: {shape.strip()}": (name, make(*map(int, shape.split())))
+        for name, (*_, make, shapes) in CASES.items()
+        for shape in shapes.split(",")
+    }
+    found = {shape: recorded(*CASES[name][:2], *made) for shape, (name, made) in inputs.items()}
+    ours, theirs = [], []
+
+    def keep():
+        names = list(found)
+        rows = {
+            who: [[names.index(shape), *rest] for shape, *rest in rows]
+            for who, rows in (("ours", ours), ("theirs", theirs))
+        }
+        np.savez_compressed(given.out, **found, **rows)
+
+    keep()
+    for turn in range(given.tunings):
+        for place, (shape, (name, made)) in enumerate(inputs.items()):
+            kernel, configs, key, *_ = CASES[name]
+            if time.time() > end:
+                return keep()
+            if place % 6 == 0:
+                keep()
+            ours.append(
+                (shape, *tuning(door.autotune(configs, key.split(), cache_results=False)(kernel), *made, configs))
+            )
+            if turn == 0 and place % 5 == 1:
+                theirs.append((shape, *tuning(triton.autotune(configs, key.split())(kernel), *made, configs)))
+    keep()
 
 
-def say(name, found):
-    times = [np.array(each) / min(each) for each in found["times"]]
-    chosen = [[times[shape][won] for won, *_ in rows] for shape, rows in enumerate(found["alone"])]
-    usual = [
-        times[shape][Counter(won for won, *_ in rows).most_common(1)[0][0]] for shape, rows in enumerate(found["alone"])
-    ]
-    same = np.mean([abs(each / most - 1) <= 0.01 for rows, most in zip(chosen, usual, strict=True) for each in rows])
-    flat = np.array([each for rows in found["alone"] for _, *each in rows])
-    other = [times[shape][won] for shape, rows in enumerate(found["triton"]) for won, *_ in rows]
-    joint = [times[shape][won] for each in found["together"] for shape, (won, *_) in each.items()]
-    count = np.mean([sum(row[1] for row in each.values()) for each in found["together"]])
-    print(
-        f"| {name} | {len(times[0])} | {flat[:, 0].mean():.1f} | {np.mean(chosen):.4f} | {np.max(chosen):.3f} "
-        f"| {np.mean(np.array(chosen) <= 1.01):.0%} | {same:.0%} | {flat[:, 1].mean():.1f} | {np.mean(other):.4f} "
-        f"| {np.max(other):.3f} | {np.mean([row[2] for rows in found['triton'] for row in rows]):.1f} "
-        f"| {count:.0f} | {np.mean(joint):.4f} |",
-        flush=True,
-    )
+class Recording:
+    """Timer that reads recorded launches from a random round on, in the place of `_Timer`."""
+
+    warmup, rep = 10.0, 20.0
+
+    def __init__(self, rounds, rng):
+        self.rounds, self.rng = rounds / 1e6, rng
+
+    def times(self, calls, milliseconds):
+        columns = self.rounds[:, [call.number for call in calls]]
+        once = float(np.median(columns, axis=0).sum()) + door.OVERHEAD * len(calls)
+        count = min(max(int(milliseconds / once), 1), door.MOST_ROUNDS)
+        return columns.take(self.rng.integers(len(columns)) + np.arange(count), axis=0, mode="wrap")
+
+
+class Replayed:
+    """Call of a configuration whose launches were recorded."""
+
+    def __init__(self, number, config):
+        self.number, self.config, self.kernel = number, config, object()
+
+    def __call__(self):
+        return self.kernel
+
+
+def replay(given):
+    """Tunings with the recorded launches: each shape alone, and the shapes of a kernel one after the other."""
+    with np.load(given.out) as stored:
+        file = dict(stored)
+    names = [name for name in file if name not in ("ours", "theirs")]
+    print("| kernel | configurations | compiled | mean | worst | within 1% | same | compiled for five shapes | mean |")
+    for kernel, (_, configs, *_) in CASES.items():
+        shapes = [name for name in names if name.startswith(f"{kernel}:")]
+        ratio = {shape: (found := np.median(file[shape], axis=0)) / found.min() for shape in shapes}
+        alone, same, five = [], [], []
+        for shape in shapes:
+            won = []
+            for seed in range(given.tunings):
+                tuned = _tuned(configs, [(file[shape], seed)])
+                won += [ratio[shape][tuned[0][0]]]
+                alone.append((won[-1], tuned[0][1]))
+            same += np.abs(np.array(won) / Counter(won).most_common(1)[0][0] - 1).__le__(0.01).tolist()
+        for seed in range(given.tunings):
+            order = np.random.default_rng(seed).permutation(shapes).tolist()
+            found = _tuned(configs, [(file[shape], seed) for shape in order])
+            five.append((np.mean([ratio[s][w] for s, (w, _) in zip(order, found, strict=True)]), found[-1][1]))
+        times, compiled = np.array(alone).T
+        print(
+            f"| {kernel} | {len(configs)} | {compiled.mean():.1f} | {times.mean():.4f} | {times.max():.3f} "
+            f"| {np.mean(times <= 1.01):.0%} | {np.mean(same):.0%} | {np.mean(five, axis=0)[1]:.0f} "
+            f"| {np.mean(five, axis=0)[0]:.4f} |",
+            flush=True,
+        )
+    for who in ("ours", "theirs"):
+        if who in file and len(file[who]):
+            rows = [(file[names[int(shape)]], int(won), count, took) for shape, won, count, took in file[who]]
+            times = [(found := np.median(rounds, axis=0))[won] / found.min() for rounds, won, *_ in rows]
+            part = np.mean([count / rounds.shape[1] for rounds, _, count, _ in rows])
+            print(
+                f"on the GPU, {who}: {len(rows)} tunings, {part:.0%} compiled, mean {np.mean(times):.4f}, "
+                f"worst {np.max(times):.3f}, within 1% {np.mean(np.array(times) <= 1.01):.0%}, "
+                f"{np.mean([took for *_, took in rows]):.1f} s"
+            )
+
+
+def _tuned(configs, keys):
+    """Number of the chosen configuration, and of those compiled so far, for each recording with its seed."""
+    kernel = door.TunedKernel(SimpleNamespace(arg_names=[]), configs, [], {}, None, None, None)
+    calls, found = [Replayed(number, config) for number, config in enumerate(configs)], []
+    for rounds, seed in keys:
+        kernel._timer = Recording(rounds, np.random.default_rng(seed))
+        _, won = kernel._choice(calls, 0, seed)
+        found.append((won, kernel.compiled))
+    return found
 
 
 if __name__ == "__main__":

@@ -188,21 +188,25 @@ class TunedKernel:
         known = next((config for each in earlier if (config := _winner_in(each, configs)) is not None), configs[0])
         calls = [_Call(self.fn, self._hooks, config, self._named(args), args, kwargs) for config in configs]
         seed = int(_digest([str(key), self.__name__]), 16)
-        times = self._searched(calls, configs.index(known), seed)
-        fast = sorted(times, key=times.__getitem__)
-        first = configs.index(known) if configs.index(known) in times else fast[0]
-        others = [option for option in fast if option != first]
-        rivals = [option for option in others if times[option] <= NEAR * times[fast[0]]][:FINALISTS] or others[:1]
-        won = first
-        if rivals:
-            options = [first, *rivals]
-            self.comparison = self._raced([calls[option] for option in options], seed)
-            won = options[_winner(self.comparison)]
-            if path is not None:
-                named = [str(configs[option]) for option in options]
-                _keep(receipt(self.comparison, named, f"ms of {self.__name__}{key} on {device}", seed), path)
+        options, won = self._choice(calls, configs.index(known), seed)
+        if path is not None and len(options) > 1 and self.comparison is not None:
+            named = [str(configs[option]) for option in options]
+            _keep(receipt(self.comparison, named, f"ms of {self.__name__}{key} on {device}", seed), path)
         self._hooks.before(calls[won].full, reset_only=True)
         return configs[won]
+
+    def _choice(self, calls: list[_Call], known: int, seed: int) -> tuple[list[int], int]:
+        """Numbers of the configurations that raced, the known one first if it runs, and of the winner."""
+        times = self._searched(calls, known, seed)
+        fast = sorted(times, key=times.__getitem__)
+        first = known if known in times else fast[0]
+        others = [option for option in fast if option != first]
+        rivals = [option for option in others if times[option] <= NEAR * times[fast[0]]][:FINALISTS] or others[:1]
+        if not rivals:
+            return [first], first
+        options = [first, *rivals]
+        self.comparison = self._raced([calls[option] for option in options], seed)
+        return options, options[_winner(self.comparison)]
 
     def _pruned(self, named: dict[str, Any], kwargs: dict[str, Any]) -> list[Any]:
         """The configurations that ``prune_configs_by`` leaves."""
