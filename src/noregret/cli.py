@@ -34,10 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         try:
             return _carry_out(_parsed(words))
-        except SystemExit as error:  # of argparse
-            if error.code == 2 and "--bisect" in words:  # git would call the commit bad
-                raise SystemExit(125) from None
-            raise
+        except SystemExit as error:  # git would take the 2 of argparse for a bad commit
+            raise SystemExit(125 if error.code == 2 and "--bisect" in words else error.code) from None
         finally:
             say()
     except (OutputLost, BrokenPipeError) as error:
