@@ -1,4 +1,4 @@
-"""What pairs of runs show at the end of studies, on problems of other libraries: ``python -m benchmarks.pairs``.
+"""Intervals of pairs of runs at the end of studies, on problems of other libraries: ``python -m benchmarks.pairs``.
 
 Each study has a baseline, SimOpt's initial solution or a random setting of a table, and 100 evaluations; of these at
 most 20 are pairs. Printed, in Markdown: the share of studies with an interval from pairs, how often it contains the
