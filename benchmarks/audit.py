@@ -26,7 +26,7 @@ from noregret import Choice, Int
 from noregret.studies.audit import audited
 
 SAMPLERS = ("random", "TPE", "QMC", "NSGA-II", "grid")
-GROUPS = (("training", 0.0), ("training", 0.5), ("kernels", 0.0))
+GROUPS = (("training", 0.0), ("training", 0.5), ("kernels", 0.0), ("kernels", 0.5))
 TRIALS = 100
 
 

@@ -30,9 +30,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         its verdict, or 125 for ``git bisect``; ``verify`` 1 if a statement does not follow, and ``ledger new`` 1 if the
         change is to be discarded.
     """
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
         try:
-            return _carry_out(_parsed(list(sys.argv[1:] if argv is None else argv)))
+            return _carry_out(_parsed(words))
+        except SystemExit as error:  # git would take the 2 of argparse for a bad commit
+            raise SystemExit(125 if error.code == 2 and "--bisect" in words else error.code) from None
         finally:
             say()
     except (OutputLost, BrokenPipeError) as error:
@@ -47,6 +50,8 @@ def _parsed(argv: list[str]) -> argparse.Namespace:
     """The arguments. Those of ``init`` after ``--`` are a command; argparse would take its first word for the file."""
     parser = _parser()
     is_init = next((word for word in argv if not word.startswith("-")), "") == "init"
+    if is_init:
+        argv = _with_one_baseline(argv)
     if is_init and "--" not in argv and any(re.search(r"\{\w+:", word) for word in argv):
         parser.error("init: write -- before the command, as in: noregret init -- ./bench {threads:1..64}")
     if not is_init or "--" not in argv:
@@ -57,6 +62,17 @@ def _parsed(argv: list[str]) -> argparse.Namespace:
     if not args.words:
         parser.error("init: -- must be followed by a command")
     return args
+
+
+def _with_one_baseline(argv: list[str]) -> list[str]:
+    """The words, those of a baseline without quotes as one: ``--baseline a=1 b=2``."""
+    found: list[str] = []
+    for word in argv:
+        if found[-2:-1] == ["--baseline"] and re.match(r"[^-=\s][^=\s]*=", word):
+            found[-1] += f" {word}"
+        else:
+            found.append(word)
+    return found
 
 
 def _carry_out(args: argparse.Namespace) -> int:

@@ -150,6 +150,17 @@ def test_examples_run_and_their_pictures_are_in_the_docs(name, tmp_path):
     assert len(script.read_text().splitlines()) < 70
 
 
+def test_tables_are_whole_and_nothing_is_left_to_fill_in():
+    """A row after an empty line is no row, and a word in capitals on a line of its own is a place for text."""
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        text = page.read_text()
+        alone = re.findall(
+            r"\n\n\|.*\n(?!\|[ :|-]+\|\n)", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+        )
+        assert alone == [], page
+        assert re.findall(r"^(?:TABLE|TODO|TBD|FIXME|XXX)$", text, re.MULTILINE) == [], page
+
+
 def test_code_fits_the_width_of_the_page():
     """Lines have at most 88 characters, except for output."""
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]

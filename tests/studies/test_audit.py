@@ -221,6 +221,15 @@ def test_the_text_says_what_the_numbers_say(tmp_path, capsys):
     assert "vector_add" in page
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_setting_with_the_best_estimate_is_recommended(seed, tmp_path):
+    """Also where it is known less well than others: it was measured once, and they were three times."""
+    rng = np.random.default_rng(seed)
+    rows = [[x, (x - 7) ** 2 / 50 + 0.3 * rng.standard_normal()] for x in range(12) for _ in range(1 + 2 * (x < 6))]
+    found = audited(written(tmp_path / "runs.csv", ["x", "value"], rows), goal="minimize")
+    assert found.best.estimate == min(its.estimate for its in found.measured)
+
+
 def test_clear_differences_need_no_runs(tmp_path):
     rows = [[x, 100 * x + 0.01 * (-1) ** repeat] for x in range(6) for repeat in range(4)]
     found = audited(written(tmp_path / "clear.csv", ["x", "value"], rows), goal="maximize")

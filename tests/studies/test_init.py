@@ -115,6 +115,8 @@ def test_words_that_are_there_or_not_are_a_flag(tmp_path):
     assert study.arguments(study.baseline) == ["gcc"]
     assert study.arguments({"unroll": True, "slp": False}) == ["gcc", "-funroll-loops", "-fno-tree-slp-vectorize"]
     assert main(["init", "--baseline", "unroll=on slp=true", str(tmp_path / "t.toml"), "--", *words]) == 2
+    assert main(["init", "--baseline", "unroll=false", "slp=true", str(tmp_path / "u.toml"), "--", *words]) == 0
+    assert load(tmp_path / "u.toml").baseline == {"unroll": False, "slp": True}
 
 
 def test_values_may_come_after_the_first_use():

@@ -301,6 +301,13 @@ def test_bisect_skips_a_commit_that_does_not_run(capsys):
     assert versus(capsys, "echo 1", "./not-built")[0] == 2
 
 
+@pytest.mark.parametrize(("options", "code"), [(["--bisect"], 125), ([], 2)])
+def test_a_wrong_option_does_not_make_a_commit_bad(options, code):
+    with pytest.raises(SystemExit) as ended:
+        main(["versus", "echo 1", "echo 2", "--witin", "5%", *options])
+    assert ended.value.code == code
+
+
 @pytest.mark.slow
 def test_git_bisect_finds_the_commit_that_is_slower(tmp_path, monkeypatch):
     """Of eight commits the fifth is slower, and the third and sixth do not run."""

@@ -87,20 +87,16 @@ class Audit(Findings):
 
     @cached_property
     def measured(self) -> list[Estimate]:
-        """Estimate of each setting that has a value and likely meets the constraints, the most promising first.
-
-        These are those with the best middle of their estimate and the worse end of its interval.
-        """
+        """Estimate of each setting that has a value and likely meets the constraints, the best first."""
         settings = {self._key(its.params): its.params for its in self.done}
         known: list[Estimate] = self.optimizer.predict_many(settings.values())
         likely = [its for its in known if its.feasible >= RECOMMEND] or known
-        return sorted(likely, key=lambda its: self._sign * its.estimate + self._promise(its), reverse=True)
+        return sorted(likely, key=lambda its: self._sign * its.estimate, reverse=True)
 
     @cached_property
     def best(self) -> Estimate:
-        """The recommended setting: the most promising one whose estimate is no worse than that of the reported one."""
-        least = self._sign * self.worth.estimate
-        return next((its for its in self.measured if self._sign * its.estimate >= least), self.worth)
+        """The recommended setting: the one with the best estimate."""
+        return self.measured[0]
 
     @cached_property
     def reported(self) -> Trial:
@@ -130,7 +126,7 @@ class Audit(Findings):
 
     @cached_property
     def differences(self) -> list[Gain]:
-        """Gain of the recommended setting over each other one, the most promising of these first."""
+        """Gain of the recommended setting over each other one, the best of these first."""
         best = self._key(self.best.params)
         others = [its.params for its in self.measured if self._key(its.params) != best]
         return self.optimizer.gains_over(self.best.params, others)

@@ -203,7 +203,7 @@ def sought(goal: str, result: Result) -> tuple[Goal, Result]:
     if goal in ("minimize", "maximize"):
         return ("minimize" if goal == "minimize" else "maximize"), result
     if type(result) is not JsonField:
-        raise ValueError(f"{goal!r} is a quantile of the samples of a run: give a JSON field that is a list of numbers")
+        raise ValueError(f"{goal!r} is a quantile of samples: give a JSON field that is a list of numbers as result")
     return "minimize", JsonQuantile(result.field, float(goal[1:]) / 100)
 
 
