@@ -313,7 +313,7 @@ def _add_out(parser: argparse.ArgumentParser, help: str) -> None:
 
 def _init(args: argparse.Namespace) -> None:
     from noregret.studies.study.reading import check_name, default_storage, load
-    from noregret.studies.study.study import FOLDER
+    from noregret.studies.study.study import FOLDER, make_folder
 
     extra("pydantic", "tune")
     check_name(args.study)
@@ -349,7 +349,7 @@ def _init(args: argparse.Namespace) -> None:
     except OSError as error:
         raise StudyError(f"{args.study} cannot be written: {error.strerror}") from error
     try:
-        schema.parent.mkdir(exist_ok=True)
+        make_folder(schema.parent)
         schema.write_text(_schema_text(), encoding="utf-8")
     except OSError as error:
         complain(printable(f"noregret: {schema} cannot be written, so editors do not check the file: {error.strerror}"))
@@ -488,7 +488,7 @@ def _export(args: argparse.Namespace) -> None:
             write_storage(study, store.records(), args.optuna)
         return say(printable(f"{args.optuna}: 'optuna-dashboard sqlite:///{args.optuna}' shows it"))
     if args.target is None and args.format is None:
-        raise StudyError("export needs a format: --csv, --json or --parquet, or --out with a name that says it")
+        raise StudyError("export needs a format: --csv, --json, --parquet or --optuna FILE.db, or --out with a name that says it")
     form = format_of(args.target) if args.target else args.format
     if args.format not in (None, form):
         raise StudyError(f"--out {args.target}: its name must end in .{args.format}, as --{args.format} says")

@@ -29,7 +29,7 @@ from urllib.parse import quote
 from noregret.files import sync_folder
 from noregret.studies.store.databases.connections import Interrupted, Pool, file_lock
 from noregret.studies.store.databases.tables import ON_FILE, digest
-from noregret.studies.study.study import FOLDER, NotYet, StudyError
+from noregret.studies.study.study import FOLDER, NotYet, StudyError, make_folder
 
 BUSY_SECONDS = 60
 """Time to wait for another process that is writing."""
@@ -108,9 +108,8 @@ class SQLite:
             )
 
     def use(self, stop: Event) -> AbstractContextManager[None]:
-        if self.path.parent.name == FOLDER and not self.path.parent.exists():
-            self.path.parent.mkdir(exist_ok=True)
-            self.path.with_name(".gitignore").write_text("*\n")
+        if self.path.parent.name == FOLDER:
+            make_folder(self.path.parent)
         return file_lock(self._users, stop, shared=True)
 
     def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[None]:
