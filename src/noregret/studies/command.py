@@ -107,7 +107,7 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     restore = _command(commands, "restore", _restore, "list the copies of a study's database, or put one back")
     restore.add_argument("number", nargs="?", type=int, metavar="N", help="the copy to put back, as it is listed")
     schema = commands.add_parser("schema", help="print the JSON Schema of study files, which editors read")
-    schema.set_defaults(command=_schema)
+    schema.set_defaults(command=lambda args: say(_schema_text().rstrip()))
 
 
 READERS = "pytest-benchmark", "criterion", "go", "google-benchmark", "jmh", "hyperfine"
@@ -356,10 +356,6 @@ def _init(args: argparse.Namespace) -> None:
     say(f"wrote {printable(str(args.study))}{remark}; to try it:  {tune}")
 
 
-def _schema(args: argparse.Namespace) -> None:
-    say(_schema_text().rstrip())
-
-
 def _schema_text() -> str:
     """The JSON Schema of study files, as a file has it."""
     extra("pydantic", "tune")
@@ -488,7 +484,7 @@ def _export(args: argparse.Namespace) -> None:
             write_storage(study, store.records(), args.optuna)
         return say(printable(f"{args.optuna}: 'optuna-dashboard sqlite:///{args.optuna}' shows it"))
     if args.target is None and args.format is None:
-        raise StudyError("export needs a format: --csv, --json, --parquet or --optuna FILE.db, or --out with a name that says it")
+        raise StudyError("export needs a format: --csv, --json, --parquet, --optuna, or --out with a name that says it")
     form = format_of(args.target) if args.target else args.format
     if args.format not in (None, form):
         raise StudyError(f"--out {args.target}: its name must end in .{args.format}, as --{args.format} says")
