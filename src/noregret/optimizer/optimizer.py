@@ -680,8 +680,9 @@ class Optimizer:
         >>> for repeat in range(8):
         ...     for x in range(3):
         ...         opt.tell({"x": x}, 10 * (x > 1) + repeat % 2)
-        >>> [gain.lower > 0 for gain in opt.gains_over({"x": 0}, [{"x": 1}, {"x": 2}])]
-        [False, True]
+        >>> same, worse = opt.gains_over({"x": 0}, [{"x": 1}, {"x": 2}])
+        >>> bool(same.lower > 0), bool(worse.lower > 0)
+        (False, True)
         """
         if self.goals:
             raise ValueError("gains_over() is for one objective: see front()")
