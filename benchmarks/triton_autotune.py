@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.triton_autotune`` tunes with recorded launches: benchmarks/results/triton.npz has a hundred of
 every configuration, interleaved, of six kernels with five shapes each, on an H200. It needs the packages triton and
-torch, and no GPU. ``--live 300`` records them again on a GPU, and then tunes on it for what is left of so many seconds.
+torch, and no GPU. ``--live 300`` records them again on a GPU, and then tunes on it for the rest of those 300 seconds.
 The oracle of a shape is the least of the medians of all configurations. Each tuning begins without a cache.
 """
 
