@@ -18,7 +18,6 @@ from typing import Any
 from noregret.comparison.comparison import Comparison
 from noregret.extra import version
 from noregret.files import write_atomically
-from noregret.formatting import finite
 
 FORM = 1
 """Number of this form of receipts."""
@@ -63,7 +62,7 @@ def statement(comparison: Comparison) -> dict[str, Any]:
     numbers = {name: getattr(comparison, name) for name in ("estimate", "lower", "upper")}
     return {
         "verdict": comparison.verdict,
-        **{name: finite(value) for name, value in (numbers | {"evalue": evalue}).items()},
+        **{name: value if math.isfinite(value) else None for name, value in (numbers | {"evalue": evalue}).items()},
         "quantity": comparison.quantity,
         "relative": comparison.is_relative,
         "level": comparison.confidence,
