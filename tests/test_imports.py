@@ -1,8 +1,11 @@
 """Cost of imports, counted in modules and not in seconds, and names after `import noregret`."""
 
 import importlib
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -146,3 +149,13 @@ def test_star_imports_the_public_names():
 def test_a_path_of_1_0_leads_to_the_same_object(old, name, new):
     found = getattr(importlib.import_module(f"noregret.{old}"), name)
     assert found is getattr(importlib.import_module(f"noregret.bandits.{new}"), name)
+
+
+def test_no_contract_is_about_a_module_that_only_hands_names_on():
+    root = Path(__file__).parents[1]
+    linter = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]
+    modules = {module for module in re.findall(r"noregret[.\w]*", str(linter["contracts"])) if "." in module}
+    files = [root / "src" / module.replace(".", "/") for module in modules]
+    assert len(files) > 10
+    alone = [file.with_suffix(".py") for file in files if file.with_suffix(".py").exists()]
+    assert [file.name for file in alone if re.search(r"^from .* import \*", file.read_text(), re.MULTILINE)] == []

@@ -23,6 +23,11 @@ def number(value: float, digits: int = 4) -> str:
     return written.rstrip("0").rstrip(".") if decimals > 0 else written
 
 
+def finite(value: float) -> float | None:
+    """Number as JSON, which has no infinity: None stands for it."""
+    return value if math.isfinite(value) else None
+
+
 def digits_apart(lower: float, upper: float) -> int:
     """Digits enough to tell two numbers apart, and the numbers between them; at least four.
 

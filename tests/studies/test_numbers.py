@@ -126,7 +126,7 @@ def test_export_on_the_command_line(tmp_path, capsys):
     refused = {
         ("--out", tmp_path / "x.xls"): "must end in .csv, .json or .parquet",
         ("--json", "--out", tmp_path / "x.csv"): "must end in .json, as --json says",
-        (): "export needs a format: --csv, --json or --parquet, or --out",
+        (): "export needs a format: --csv, --json, --parquet, --optuna, or --out",
         ("--csv", "--out", tmp_path / "none" / "x.csv"): "cannot be written",
     }
     for arguments, message in refused.items():

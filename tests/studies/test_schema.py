@@ -92,6 +92,7 @@ def test_init_names_the_schema_and_writes_it_beside_the_file(tmp_path, capsys):
         assert main(["init", str(path), *words]) == 0
         assert path.read_text().startswith("#:schema ./.noregret/study.schema.json\n# ")
     assert json.loads((tmp_path / ".noregret" / "study.schema.json").read_text()) == schema()
+    assert (tmp_path / ".noregret" / ".gitignore").read_text() == "*\n"
 
 
 def test_every_option_of_a_problem_is_an_argument_of_the_optimizer_and_of_each_door():
@@ -130,7 +131,7 @@ def test_a_problem_comes_back_from_json():
 @pytest.mark.parametrize("tune", [noregret.minimize, noregret.maximize])
 def test_an_unknown_keyword_is_refused_by_name(tune):
     with pytest.raises(TypeError, match=rf"{tune.__name__}\(\) got an unexpected keyword argument 'evaluatons'"):
-        tune(lambda x: x, LINE, evaluations=3, evaluatons=4)
+        tune(lambda x: x, LINE, evaluatons=4)
 
 
 WITHOUT_PYDANTIC = """

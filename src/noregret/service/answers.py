@@ -9,6 +9,7 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
+from noregret.formatting import finite
 from noregret.optimizer import (
     LEVEL,
     VALUE,
@@ -31,7 +32,7 @@ from noregret.service import models
 from noregret.service.live import AskRequest, Assignment, LiveStudy, RefusedOutcome
 from noregret.service.models import BadField, field_of
 from noregret.service.studies import Studies
-from noregret.studies.learning.findings import best_json, finite, member_json
+from noregret.studies.learning.findings import best_json, member_json
 from noregret.studies.store.records import Record
 from noregret.studies.store.storage import Listed
 from noregret.studies.study.forms import Place

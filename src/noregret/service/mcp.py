@@ -25,7 +25,7 @@ from pydantic import AfterValidator, Field, ValidationError, create_model
 from noregret.comparison import Comparison
 from noregret.extra import version
 from noregret.files import write_atomically
-from noregret.formatting import shown
+from noregret.formatting import finite, shown
 from noregret.gp.threads import one_thread
 from noregret.optimizer import LEVEL, Goal, checked_confidence, checked_tolerance
 from noregret.service import answers, models
@@ -35,7 +35,6 @@ from noregret.service.models import BadField, Params
 from noregret.service.studies import AnotherStudy, Studies
 from noregret.studies import ledger as chain
 from noregret.studies import receipts, words
-from noregret.studies.learning.findings import finite
 from noregret.studies.page.page import page
 from noregret.studies.store.databases.sqlite import SQLite
 from noregret.studies.store.storage import Storage

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from noregret.files import write_atomically
-from noregret.formatting import as_precise_as, number, shown
+from noregret.formatting import as_precise_as, finite, number, shown
 from noregret.optimizer import (
     FEWEST_OBSERVATIONS,
     MOST_OPTIONS,
@@ -37,7 +37,7 @@ from noregret.optimizer import (
     State,
     Trial,
 )
-from noregret.studies.learning.findings import Findings, estimate_json, finite
+from noregret.studies.learning.findings import Findings, estimate_json
 from noregret.studies.page.page import page
 from noregret.studies.page.reporting import findings
 from noregret.studies.study.exchange import storage_study

@@ -17,12 +17,12 @@ import numpy as np
 from noregret.comparison.comparison import MOST_PAIRS
 from noregret.comparison.eprocess import expm1
 from noregret.comparison.sequences import losses_allowed
-from noregret.formatting import number
+from noregret.formatting import finite, number
 from noregret.gp import functions as sp
 from noregret.gp.posterior import Floats
 from noregret.studies import words
 from noregret.studies.study.study import StudyError
-from noregret.studies.versus import Race, compared, finite, prepared
+from noregret.studies.versus import Race, compared, prepared
 from noregret.terminal import say
 
 CHANGES = 0.01, 0.02, 0.05

@@ -107,7 +107,7 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     restore = _command(commands, "restore", _restore, "list the copies of a study's database, or put one back")
     restore.add_argument("number", nargs="?", type=int, metavar="N", help="the copy to put back, as it is listed")
     schema = commands.add_parser("schema", help="print the JSON Schema of study files, which editors read")
-    schema.set_defaults(command=_schema)
+    schema.set_defaults(command=lambda args: say(_schema_text().rstrip()))
 
 
 READERS = "pytest-benchmark", "criterion", "go", "google-benchmark", "jmh", "hyperfine"
@@ -313,7 +313,7 @@ def _add_out(parser: argparse.ArgumentParser, help: str) -> None:
 
 def _init(args: argparse.Namespace) -> None:
     from noregret.studies.study.reading import check_name, default_storage, load
-    from noregret.studies.study.study import FOLDER
+    from noregret.studies.study.study import FOLDER, make_folder
 
     extra("pydantic", "tune")
     check_name(args.study)
@@ -349,15 +349,11 @@ def _init(args: argparse.Namespace) -> None:
     except OSError as error:
         raise StudyError(f"{args.study} cannot be written: {error.strerror}") from error
     try:
-        schema.parent.mkdir(exist_ok=True)
+        make_folder(schema.parent)
         schema.write_text(_schema_text(), encoding="utf-8")
     except OSError as error:
         complain(printable(f"noregret: {schema} cannot be written, so editors do not check the file: {error.strerror}"))
     say(f"wrote {printable(str(args.study))}{remark}; to try it:  {tune}")
-
-
-def _schema(args: argparse.Namespace) -> None:
-    say(_schema_text().rstrip())
 
 
 def _schema_text() -> str:
@@ -488,7 +484,7 @@ def _export(args: argparse.Namespace) -> None:
             write_storage(study, store.records(), args.optuna)
         return say(printable(f"{args.optuna}: 'optuna-dashboard sqlite:///{args.optuna}' shows it"))
     if args.target is None and args.format is None:
-        raise StudyError("export needs a format: --csv, --json or --parquet, or --out with a name that says it")
+        raise StudyError("export needs a format: --csv, --json, --parquet, --optuna, or --out with a name that says it")
     form = format_of(args.target) if args.target else args.format
     if args.format not in (None, form):
         raise StudyError(f"--out {args.target}: its name must end in .{args.format}, as --{args.format} says")

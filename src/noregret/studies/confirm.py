@@ -21,10 +21,10 @@ import numpy as np
 
 from noregret.comparison import Comparison, median_sequence
 from noregret.comparison.comparison import means
-from noregret.formatting import between, number
+from noregret.formatting import between, finite, number
 from noregret.optimizer import LEVEL, RECOMMEND
 from noregret.studies.display import columns, cut, setting
-from noregret.studies.learning.findings import Findings, finite
+from noregret.studies.learning.findings import Findings
 from noregret.studies.measuring import Keeper, check_command, interruptible
 from noregret.studies.running import findings
 from noregret.studies.store.records import Record

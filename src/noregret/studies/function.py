@@ -252,11 +252,11 @@ def minimize(
     >>> result.best.lower <= 0.0 <= result.best.upper
     True
     """
+    check_names(minimize, options)
     runs = _checked_repeats(repeats)
     call = CallOptions(
         f, planned(evaluations, seconds, stop, confirm, runs[0]), workers, runs, callbacks, storage, progress
     )
-    check_names(minimize, options)
     return _tuned(call, space, "minimize", dict(options), rng)
 
 
@@ -285,11 +285,11 @@ def maximize(
     >>> maximize(lambda n: -((n - 7) ** 2), {"n": Int(1, 20)}, evaluations=25, rng=0).params
     {'n': 7}
     """
+    check_names(maximize, options)
     runs = _checked_repeats(repeats)
     call = CallOptions(
         f, planned(evaluations, seconds, stop, confirm, runs[0]), workers, runs, callbacks, storage, progress
     )
-    check_names(maximize, options)
     return _tuned(call, space, "maximize", dict(options), rng)
 
 

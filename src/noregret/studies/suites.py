@@ -21,7 +21,7 @@ from typing import Any
 from noregret.comparison import Change, NamedChange, Suite
 from noregret.comparison.comparison import directed, letter
 from noregret.comparison.sequences import losses_allowed
-from noregret.formatting import number
+from noregret.formatting import finite, number
 from noregret.studies import readers, words
 from noregret.studies.store.records import Record
 from noregret.studies.study import checks
@@ -33,7 +33,6 @@ from noregret.studies.versus import (
     command_words,
     compared,
     comparison_settings,
-    finite,
     measured_study,
 )
 from noregret.terminal import printable, say

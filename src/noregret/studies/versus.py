@@ -36,7 +36,7 @@ from noregret.comparison.sequences import losses_allowed
 from noregret.diagnosis import read_rewards
 from noregret.extra import MissingExtra, extra
 from noregret.files import write_atomically
-from noregret.formatting import number
+from noregret.formatting import finite, number
 from noregret.optimizer import Goal
 from noregret.studies import ledger, receipts, words
 from noregret.studies.errors import check_system
@@ -667,14 +667,9 @@ class Race:
         }
 
 
-def finite(value: float) -> float | None:
-    """The value, None where JSON has none for it; evidence without a limit is a huge number."""
-    return value if math.isfinite(value) else None
-
-
 def _numbers(change: Change) -> dict[str, float | None]:
     """The change by name; None for an estimate or an end that is not known."""
-    return {name: value if math.isfinite(value) else None for name, value in change._asdict().items()}
+    return {name: finite(value) for name, value in change._asdict().items()}
 
 
 def _show_line(race: Race, shown: set[int]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noregret.diagnosis import Diagnosis, diagnose
-from noregret.formatting import number
+from noregret.formatting import finite, number
 from noregret.gp.posterior import Floats
 from noregret.optimizer import (
     FEWEST_OBSERVATIONS,
@@ -700,11 +700,6 @@ def percent_json(gain: Gain) -> dict[str, Any]:
 
     pairs = measured and {**percent(measured), "pairs": measured.pairs, "level": measured.level, "text": str(measured)}
     return {"shown": gain.is_shown, **percent(gain), "measured": pairs}
-
-
-def finite(value: float) -> float | None:
-    """Number as JSON, which has no infinity: None stands for it."""
-    return value if math.isfinite(value) else None
 
 
 def member_json(member: JointEstimate) -> dict[str, Any]:

@@ -290,6 +290,13 @@ class Study(ProblemDescription):
         return [("candidates", f"{len(self.space)} rows, {hashlib.sha256(rows.encode()).hexdigest()[:16]}")]
 
 
+def make_folder(folder: Path) -> None:
+    """Make the hidden folder of a study, which git ignores, unless it is there."""
+    if not folder.exists():
+        folder.mkdir(exist_ok=True)
+        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+
+
 def groups(command: Command) -> Iterator[tuple[str, ...]]:
     """The groups of words of a command; a word by itself is one."""
     return ((part,) if isinstance(part, str) else part for part in command)

@@ -29,7 +29,7 @@ from urllib.parse import quote
 from noregret.files import sync_folder
 from noregret.studies.store.databases.connections import Interrupted, Pool, file_lock
 from noregret.studies.store.databases.tables import ON_FILE, digest
-from noregret.studies.study.study import FOLDER, NotYet, StudyError
+from noregret.studies.study.study import FOLDER, NotYet, StudyError, make_folder
 
 BUSY_SECONDS = 60
 """Time to wait for another process that is writing."""
@@ -108,9 +108,8 @@ class SQLite:
             )
 
     def use(self, stop: Event) -> AbstractContextManager[None]:
-        if self.path.parent.name == FOLDER and not self.path.parent.exists():
-            self.path.parent.mkdir(exist_ok=True)
-            self.path.with_name(".gitignore").write_text("*\n")
+        if self.path.parent.name == FOLDER:
+            make_folder(self.path.parent)
         return file_lock(self._users, stop, shared=True)
 
     def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[None]:
@@ -233,7 +232,8 @@ class SQLite:
         """Open a connection; a file that this process writes to has no foreign log."""
         reading = readonly and not path.with_name(f"{path.name}-journal").exists()  # else SQLite must undo half a write
         address = f"file:{quote(str(path))}?mode={'ro' if reading else 'rw'}"
-        if reading and not is_in_use and (self._is_read_only(path) or self._has_foreign_log(path)):
+        is_read_only = not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
+        if reading and not is_in_use and (is_read_only or self._has_foreign_log(path)):
             address += "&immutable=1"  # SQLite then neither wants to make a log nor looks for one
         connection = sqlite3.connect(
             address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -241,9 +241,6 @@ class SQLite:
         for pragma in pragmas:
             connection.execute(pragma)
         return connection
-
-    def _is_read_only(self, path: Path) -> bool:
-        return not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
