@@ -172,6 +172,32 @@ def test_pairs_decide_whether_a_gain_is_shown():
         assert unknown.is_shown == (lower > 0)
 
 
+def test_a_setting_with_a_pair_stays_recommended_until_another_one_is_shown_to_be_better():
+    """Three settings with means of 10, 5 and 4.3; the third one is unlucky twice, before a pair of the second begins."""
+    rng, table = np.random.default_rng(0), [{"x": x} for x in range(3)]
+    for has_pair in (False, True):
+        opt = Optimizer(table, goal="minimize", baseline=table[0], rng=0)
+        name = f"0 {opt.pairs.digest(table[1])}" if has_pair else ""
+        for x, mean, count in ((0, 10, 8), (1, 5, 12), (2, 5.5, 2)):
+            for _ in range(count):
+                opt.tell(table[x], mean + rng.standard_normal())
+        assert opt.best().params == table[1]
+        opt.tell(opt.expect(table[1], pair=name), 5.2)
+        for _ in range(12):
+            opt.tell(table[2], 4.3 + rng.standard_normal())
+        assert opt.best().params == opt.gain().best.params == table[1 if has_pair else 2]
+        for _ in range(60):
+            opt.tell(table[1], 5 + rng.standard_normal())
+            opt.tell(table[2], 3.5 + rng.standard_normal())
+        assert opt.best().params == table[2]
+
+
+def test_a_setting_whose_last_run_has_failed_does_not_stay():
+    assert pairs_of([(BETTER, 10.0, 7.0)]).held == BETTER
+    assert pairs_of([(BETTER, 10.0, 7.0), (OTHER, 10.0, None)]).held is None
+    assert Pairs([], key, BASELINE).held is None
+
+
 def test_the_gain_of_a_service_is_that_of_the_optimizer():
     pytest.importorskip("pydantic")
     from noregret.service import answers, client

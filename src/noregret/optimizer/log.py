@@ -289,6 +289,11 @@ class Log:
         numbers = sorted({*answers, *self._unanswered, *withdrawn})
         return [self._trial(number, answers.get(number, []), replaced) for number in numbers]
 
+    @property
+    def has_pairs(self) -> bool:
+        """True if some trial is half of a pair."""
+        return any(its.trial.pair for its in self._kept.values())
+
     def unanswered(self) -> list[Trial]:
         """Trials without an answer, oldest first."""
         answers = self._by_trial() if self.history.runs else {}  # those that have reported

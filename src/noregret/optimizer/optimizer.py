@@ -299,7 +299,9 @@ class Optimizer:
             if lacking:
                 raise ValueError(f"{method}() needs at least 2 values of objective {lacking!r}: tell more first")
             about = self._contexts, self.calibration
-            each = {name: Answers(known[name], *about, its, self._seed) for name, its in objectives.items()}
+            is_paired = self._log.has_pairs and self.baseline is not None and self.context is None and not self.goals
+            held = self.pairs.held if is_paired else None
+            each = {name: Answers(known[name], *about, its, self._seed, held) for name, its in objectives.items()}
             self._conclusions = (*key, FrontAnswers(each) if self.goals else each[VALUE])
         return self._conclusions[3]
 

@@ -39,6 +39,9 @@ class Answers:
     measure : Measure
         The objective.
     seed : SeedSequence
+    held : params, optional
+        The setting that runs in pairs with the baseline were begun for. It is recommended, not the baseline or a
+        setting that only seems better, until another one is shown to be better.
     """
 
     state: Snapshot
@@ -46,6 +49,7 @@ class Answers:
     config: OptimizerConfig
     measure: Measure
     seed: np.random.SeedSequence
+    held: Any = None
 
     @property
     def goal(self) -> Goal:
@@ -80,7 +84,16 @@ class Answers:
             return replace(stay, promising=promising[0] if promising else None)
         if is_known:
             guess = with_fewest_changes(state, self.contexts.space, guess, baseline)
+            guess = self.held if self._stays(guess) else guess
         return self._recommended(guess, baseline, is_known)
+
+    def _stays(self, guess: Any) -> bool:
+        """True if the held setting is likely to meet the constraints, and this one is not shown to be better."""
+        if self.held is None or self.contexts.space.key(guess) == self.contexts.space.key(self.held):
+            return False
+        space = self.state.space
+        found = self.gains_over(with_context(guess, space), [with_context(self.held, space)])[0]
+        return found.lower <= 0 and found.baseline.feasible >= RECOMMEND
 
     def _may_stay(self, baseline: Any) -> bool:
         """True if the baseline may be recommended: it has a value and is likely to meet the constraints."""

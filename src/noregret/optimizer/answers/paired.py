@@ -118,6 +118,12 @@ class Pairs:
         """Return True if these params are the baseline's."""
         return self._key(params) == self._baseline
 
+    @property
+    def held(self) -> Any:
+        """Params of the last run of a choice, None before the first one, or if it has failed."""
+        runs = [run for both in self.halves.values() for run in both if not self.is_baseline(run.params)]
+        return runs[-1].params if runs and runs[-1].state != "failed" else None
+
     def digest(self, params: Any) -> str:
         """Name of a setting, the same in all processes."""
         return sha256(repr(self._key(params)).encode()).hexdigest()[:8]
