@@ -10,7 +10,7 @@ SRC = Path(__file__).parents[1] / "src"
 FILES = sorted(SRC.rglob("*.py"))
 BENCHMARKS = sorted((SRC.parent / "benchmarks").rglob("*.py"))
 
-MOST_LINES = 56_580
+MOST_LINES = 56_595
 MOST_FILES = 232
 MOST_NUMBERS_OF_THE_OPTIMIZER = 150
 MOST_NAMES_OF_SEVERAL_CLASSES = 3

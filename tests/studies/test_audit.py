@@ -5,6 +5,7 @@ import json
 import math
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import optuna
@@ -308,6 +309,18 @@ def test_a_page_needs_its_ending_and_a_folder_of_ray_a_result(tmp_path, capsys):
     assert "its name must end in .html" in capsys.readouterr().err
     with pytest.raises(StudyError, match=r"has no result.json below it"):
         audited(str(tmp_path))
+
+
+def test_a_study_of_one_objective_has_no_other_result(tmp_path, capsys):
+    where = optuna_file(tmp_path)[0]
+    assert main(["audit", where, "--value", "loss"]) == 2
+    said = "study 'mine': --value loss: there is no such result, it has one objective: leave out --value"
+    assert said in capsys.readouterr().err
+    study = optuna_study()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        study.set_metric_names(["loss"])
+    assert audited(study, value="loss").reported.number == audited(study, value="value").reported.number
 
 
 def test_several_objectives_are_refused():

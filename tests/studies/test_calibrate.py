@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import sys
 from types import SimpleNamespace
 
@@ -64,10 +65,29 @@ def test_a_command_is_calibrated(capsys):
     assert 0.004 < found["noise"] < 0.06
     assert [price["change"] for price in found["prices"]] == [0.01, 0.02, 0.05]
     assert found["prices"][0]["pairs"] > found["prices"][2]["pairs"] >= 6
-    assert "A against itself" in found["summary"] or "A differs from itself" in found["summary"]
+    assert "\nAgainst itself" in found["summary"] or "\nIt differs from itself" in found["summary"]
     code, _, errors = run(capsys, "calibrate", "echo 1", *NUMBERS, "--budget", "3")
     assert code == 2
     assert "only 3 pairs of runs have ended, and it takes 7: raise --budget" in errors
+
+
+@pytest.mark.parametrize(
+    ("words", "messages"),
+    [
+        (
+            ["false"],
+            ["'false' has failed, which loses its pair if the other run ends: ", "'false' has failed 3 times in a row"],
+        ),
+        (["sleep 9", "--budget", "0.2s"], ["(the command was running): raise --budget, or fix the command"]),
+        (["echo 'a"], ["COMMAND: must be words as in a shell"]),
+    ],
+)
+def test_a_command_that_fails_is_one_command_in_messages(capsys, words, messages):
+    code, _, errors = run(capsys, "calibrate", *words, "--result", "max-rss")
+    assert code == 2
+    for line, said in zip(errors.splitlines(), messages, strict=True):
+        assert said in line
+    assert not re.search(r"\b[AB]\b", errors)
 
 
 def test_items_are_run_once_by_both_commands(tmp_path, capsys):

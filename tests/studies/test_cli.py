@@ -214,6 +214,19 @@ def test_a_folder_holds_the_study_file_and_one_hidden_folder(tmp_path):
     assert (tmp_path / ".noregret" / ".gitignore").read_text() == "*\n"
 
 
+def test_a_hidden_folder_without_its_file_for_git_gets_it(tmp_path):
+    folder = tmp_path / ".noregret"
+    folder.mkdir()
+    assert main(["init", str(tmp_path / "new.toml")]) == 0
+    assert (folder / ".gitignore").read_text() == "*\n"
+    (folder / ".gitignore").unlink()
+    assert main(["tune", str(written(tmp_path, budget="evaluations = 1"))]) == 0
+    assert (folder / ".gitignore").read_text() == "*\n"
+    (folder / ".gitignore").write_text("*.db\n")
+    assert main(["init", str(tmp_path / "other.toml")]) == 0
+    assert (folder / ".gitignore").read_text() == "*.db\n"
+
+
 @pytest.mark.slow
 def test_a_study_whose_database_is_beside_its_file_goes_on_there(tmp_path, capsys):
     study = written(tmp_path, budget="evaluations = 2", more="storage = 'sqlite:///s.db'")

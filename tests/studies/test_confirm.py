@@ -19,6 +19,7 @@ from noregret.studies.confirm import Confirmation, Finalists, signed_rank_interv
 from noregret.studies.display import conclusion
 from noregret.studies.function import minimize
 from noregret.studies.learning.findings import Findings, summary
+from noregret.studies.learning.suggest import believed, replay_of
 from noregret.studies.page.page import page
 from noregret.studies.running import suggester_of
 from noregret.studies.session import Plan
@@ -245,6 +246,26 @@ def test_finalists_ties_go_to_the_baseline_and_the_best_that_is_shown_to_be_bett
     tied = race_of_rows(tmp_path, noise * [1.0, 0.7, 0.7, 0.7])
     assert tied.choice in (1, 2, 3)
     assert "no other one is shown to be worse" in str(tied) or tied.comparison.best is None
+
+
+def test_finalists_are_apart_and_as_many_as_there_are_settings(tmp_path):
+    space = {"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}
+    study = Study(tmp_path / "s.toml", ("m",), space=space, baseline={"x": 0.9, "y": 0.9})
+    rng = np.random.default_rng(0)
+    tried = [study.baseline, *({"x": x, "y": y} for x, y in rng.random((12, 2)))]
+    tried += [{"x": 0.3 + dx, "y": 0.6 + dy} for dx, dy in rng.uniform(-0.01, 0.01, (12, 2))]
+    records = [
+        record(number, its, "done", (its["x"] - 0.3) ** 2 + (its["y"] - 0.6) ** 2) for number, its in enumerate(tried)
+    ]
+    found = Findings(study, records, believed(study, records, replay_of(study)))
+    chosen = confirm.finalists(found, 4)
+    points = np.array([[its["x"], its["y"]] for its in chosen])
+    distances = np.linalg.norm(points[:, None] - points, axis=2)[np.triu_indices(4, 1)]
+    assert len(chosen) == 4
+    assert distances.min() >= 0.05 * np.sqrt(2)
+    everything = confirm.finalists(found, 24)
+    assert len(everything) == len({tuple(its.items()) for its in everything}) == 24
+    assert chosen[0] == everything[0] == found.best.params
 
 
 @pytest.mark.slow

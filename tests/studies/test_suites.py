@@ -147,7 +147,7 @@ if not os.path.exists("broken"):
         (["a", "b", "--save", "x.csv"], "--save is about one number of each run, and a suite has many: drop it"),
         (["a", "b", "--baseline", "x.csv"], "--baseline is about one number of each run"),
         (["a", "b", "--items", "x.txt"], "--items is about one number of each run"),
-        (["a", "b", "--goal", "p99"], "--goal: 'p99' is a quantile of the samples of a run"),
+        (["a", "b", "--goal", "p99"], "--goal: 'p99' is a quantile of samples: give a JSON field"),
         (["a", "b", "c"], "a suite compares two commands, A and B, each in quotes, got 3"),
         (["a", "b", "--within", "x"], "--within: must be a number above 0"),
         (["a {names}", "b", "--reader", "hyperfine"], "hyperfine runs all of its commands: drop {names}"),

@@ -231,7 +231,7 @@ def test_a_run_that_fails_now_and_then_loses_its_pair(tmp_path, capsys, monkeypa
     assert (found["lower"], found["upper"]) == pytest.approx((-0.25, -0.25))
     assert found["summary"].startswith("Undecided, as B has failed more often than A: 25% lower")
     assert "1 of 14 failed" in found["summary"]
-    assert "has failed, which loses its pair if the other one ends: exit code 1\n    | first\n" in err
+    assert "has failed, which loses its pair if the other run ends: exit code 1\n    | first\n" in err
 
 
 @pytest.mark.slow

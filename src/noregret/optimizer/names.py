@@ -1,5 +1,6 @@
 """Names of `noregret.optimizer` that other folders use, imported when the first of them is used."""
 
+from noregret.optimizer.answers.certificate import apart
 from noregret.optimizer.answers.changes import ChangedParameter
 from noregret.optimizer.answers.estimate import Estimate, Gain
 from noregret.optimizer.answers.front import Gains, Hypervolume, JointEstimate
@@ -52,6 +53,7 @@ __all__ = [
     "Share",
     "Shift",
     "TrialRows",
+    "apart",
     "are_same",
     "as_frame",
     "change_in_words",

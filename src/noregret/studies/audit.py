@@ -300,9 +300,9 @@ def audited(
     where = str(subject)
     path = Path(where)
     if hasattr(subject, "get_trials"):
-        found, note = _of_optuna(subject, goal)
+        found, note = _of_optuna(subject, goal, value)
     elif "://" in where or path.suffix.lower() in (".db", ".sqlite", ".sqlite3"):
-        found, note = _of_optuna(storage_study(where, name), goal)
+        found, note = _of_optuna(storage_study(where, name), goal, value)
     elif not path.exists():
         raise StudyError(f"{where} does not exist: give a file, a folder of Ray, or the URL of a storage of Optuna")
     else:
@@ -317,9 +317,9 @@ def audited(
     return done
 
 
-def _of_optuna(theirs: Any, goal: str | None) -> tuple[Findings, str]:
+def _of_optuna(theirs: Any, goal: str | None, value: str | None) -> tuple[Findings, str]:
     """Findings of a study of Optuna, and a note on what is left out."""
-    from noregret.integrations.optuna import informed
+    from noregret.integrations.optuna import goals_of, informed
 
     where = f"study {theirs.study_name!r}"
     goals = [direction.name.lower() for direction in theirs.directions]
@@ -328,6 +328,8 @@ def _of_optuna(theirs: Any, goal: str | None) -> tuple[Findings, str]:
             f"{where}: an audit is of one objective, and this has {len(goals)}: "
             "noregret.report(study, 'page.html') shows its front"
         )
+    if value not in (None, VALUE, *goals_of(theirs)):
+        raise StudyError(f"{where}: --value {value}: there is no such result, it has one objective: leave out --value")
     if goal not in (None, goals[0]):
         raise StudyError(f"{where} is to {goals[0]}: leave out --goal")
     try:

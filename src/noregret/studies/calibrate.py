@@ -22,7 +22,7 @@ from noregret.gp import functions as sp
 from noregret.gp.posterior import Floats
 from noregret.studies import words
 from noregret.studies.study.study import StudyError
-from noregret.studies.versus import Race, compared, prepared
+from noregret.studies.versus import Race, command_words, compared, prepared
 from noregret.terminal import say
 
 CHANGES = 0.01, 0.02, 0.05
@@ -88,9 +88,9 @@ class Calibration(NamedTuple):
         ]
         change = comparison.change(1)
         if change.lower > 0 or change.upper < 0:
-            lines.append(f"A differs from itself: {race.difference(change)}. Find out why before you compare anything")
+            lines.append(f"It differs from itself: {race.difference(change)}. Find out why before you compare anything")
         else:
-            lines.append(f"A against itself: {race.difference(change)}, no difference is shown")
+            lines.append(f"Against itself: {race.difference(change)}, no difference is shown")
         each = race.seconds / comparison.pairs
         lines.append(f"Pairs of runs until 'versus' shows a change, from {comparison.pairs} pairs:")
         for price in self.prices:
@@ -107,9 +107,10 @@ class Calibration(NamedTuple):
 
 def calibrate(args: Namespace) -> int:
     """Run a command against itself, and print the noise, the drift and the price of a change."""
+    command_words("COMMAND", args.words, args.shell)
     args.commands = [args.words, args.words]
     race = prepared(args)
-    race.is_fixed = True
+    race.is_fixed = race.is_itself = True
     compared(race, as_json=args.json)
     if race.comparison.pairs < race.fewest:
         raise StudyError(

@@ -22,7 +22,7 @@ import numpy as np
 from noregret.comparison import Comparison, median_sequence
 from noregret.comparison.comparison import means
 from noregret.formatting import between, finite, number
-from noregret.optimizer import LEVEL, RECOMMEND
+from noregret.optimizer import LEVEL, RECOMMEND, apart
 from noregret.studies.display import columns, cut, setting
 from noregret.studies.learning.findings import Findings
 from noregret.studies.measuring import Keeper, check_command, interruptible
@@ -310,7 +310,10 @@ class Finalists:
 
 
 def finalists(found: Findings, top: int) -> list[Params]:
-    """The recommended setting, then those that were measured with the best cautious bound, without the baseline."""
+    """The recommended setting, then those that were measured with the best cautious bound, without the baseline.
+
+    Settings near a better one, which the model takes for one place, are left out unless fewer than ``top`` remain.
+    """
     assert found.best
     key, optimizer = found.study.settings.key, found.optimizer
     measured = {key(its.params): its.params for its in found.done if optimizer.measures.has_value(its)}
@@ -319,7 +322,10 @@ def finalists(found: Findings, top: int) -> list[Params]:
     known = [its for its in optimizer.predict_many(measured.values()) if its.feasible >= RECOMMEND]
     known.sort(key=lambda its: its.upper if found.study.goal == "minimize" else -its.lower)
     best = [] if key(found.best.params) == key(found.study.baseline) else [found.best.params]
-    return [*best, *(its.params for its in known)][:top]
+    ranked = [*best, *(its.params for its in known)]
+    first = apart(found.study.settings.encode(ranked)).tolist()
+    chosen = [*first, *(place for place in range(len(ranked)) if place not in first)][:top]
+    return [ranked[place] for place in sorted(chosen)]
 
 
 NOTHING_TO_COMPARE = "The recommended setting is the baseline: there is nothing to compare."

@@ -113,7 +113,8 @@ def compared(race: Race, as_json: bool, save: Path | None = None, receipt: Path 
     if not race.comparison.pairs:
         if race.stopped == "interrupted":
             raise KeyboardInterrupt
-        now = letter(race.comparison.awaited[0] if race.comparison.awaited else 0)
+        option = race.comparison.awaited[0] if race.comparison.awaited else 0
+        now = "the command" if race.is_itself else letter(option)
         spent = f"the budget of {words.duration(race.study.budget.seconds or 0)}"
         raise StudyError(f"no pair of runs has ended within {spent} ({now} was running): raise --budget, or fix {now}")
 
@@ -354,6 +355,8 @@ class Race:
     """True if the commands are run by a shell, where an item needs quotes."""
     is_fixed: bool = False
     """True if the budget says when to stop, and not the answer."""
+    is_itself: bool = False
+    """True if A and B are the same command, which messages then do not call A or B."""
     seed: int | None = None
     """Seed of the order of the runs."""
     records: list[list[Record]] = field(init=False)
@@ -446,12 +449,13 @@ class Race:
         return nullcontext(partial(_show_line, self, set()))
 
     def _failed(self, option: int, outcome: Record) -> None:
-        name, values = f"{letter(option)}: {self.lines[option]!r}", self.values[option]
+        name = ("" if self.is_itself else f"{letter(option)}: ") + repr(self.lines[option])
+        values = [value for runs in self.values for value in runs] if self.is_itself else self.values[option]
         why = f"{outcome.failure}" + "".join(f"\n    | {line}" for line in words.last_lines(outcome))
         if values == [None] * FAILED_RUNS:
             raise StudyError(f"{name} has failed {FAILED_RUNS} times in a row, the last time: {why}")
-        if self.comparison.failures[option] == 1:
-            counts = "counts as the worse bound" if self.comparison.bounds else "loses its pair if the other one ends"
+        if values.count(None) == 1:
+            counts = "counts as the worse bound" if self.comparison.bounds else "loses its pair if the other run ends"
             complain(printable(f"noregret: {name} has failed, which {counts}: {why}", keep="\n"))
 
     @property

@@ -145,7 +145,7 @@ class Certificate:
         other; those with more noise by no observations.
         """
         pooled = self.pooled.only(self._telling())
-        rougher = unrefuted(self.calibrated, self._groups, pooled.only(_apart(pooled.rows.points)))
+        rougher = unrefuted(self.calibrated, self._groups, pooled.only(apart(pooled.rows.points)))
         factors = {(model.ratio, 1.0) for model in rougher if model.amplitude == model.noise == 1.0}
         factors |= {(1.0, model.noise) for model in self._unrefuted if model.amplitude == 1.0 and model.noise > 1.0}
         return [
@@ -321,7 +321,7 @@ class Certificate:
         return contest(model, np.vstack([point, self.others[top(mean + REACH * std, CONTENDERS)]]))
 
 
-def _apart(points: Floats) -> Ints:
+def apart(points: Floats) -> Ints:
     """Indices of (n, d) points, in order, each of them `SAME_PLACE` from all before it."""
     kept, reach = np.empty(0, dtype=np.intp), SAME_PLACE * math.sqrt(points.shape[1])
     for index, point in enumerate(points):

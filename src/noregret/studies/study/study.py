@@ -291,9 +291,9 @@ class Study(ProblemDescription):
 
 
 def make_folder(folder: Path) -> None:
-    """Make the hidden folder of a study, which git ignores, unless it is there."""
-    if not folder.exists():
-        folder.mkdir(exist_ok=True)
+    """Make the hidden folder of a study, which git ignores; add the file for git to one that has none."""
+    folder.mkdir(exist_ok=True)
+    if not (folder / ".gitignore").exists():
         (folder / ".gitignore").write_text("*\n", encoding="utf-8")
 
 
