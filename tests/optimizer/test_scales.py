@@ -74,21 +74,6 @@ def test_the_opening_design_takes_both_scales_by_turns():
     assert min(asked[::2]) > min(asked[1::2])
 
 
-@pytest.mark.parametrize(("function", "expected", "regret"), [(logarithms, True, 0.03), (squares, False, 0.03)])
-def test_the_values_choose_the_scale(function, expected, regret):
-    for seed in range(3):
-        opt = tuned(function, 40, seed)
-        assert is_logarithmic(opt) == expected
-        assert function(np.array(list(opt.best().params.values()))) < regret
-
-
-def test_noise_alone_chooses_no_scale_and_recommends_the_baseline():
-    baseline = dict.fromkeys("abc", 20.0)
-    for seed in range(3):
-        opt = tuned(lambda x: 0.0, 30, seed, noise=1.0, baseline=baseline)
-        assert opt.best().params == baseline
-
-
 def test_loaded_and_lived_through_are_the_same(tmp_path):
     opt = tuned(logarithms, 25, 1)
     opt.save(tmp_path / "study.json")
