@@ -116,9 +116,9 @@ class ProblemDescription:
 
     def for_optimizer(self) -> dict[str, Any]:
         """Arguments of an `Optimizer`."""
-        found = self.options | {"goals": self.goals or None, "possible": self.value_range}
-        del found["tracked"]
-        return found | ({"goal": None} if self.goals else {})
+        options = self.options | {"goals": self.goals or None, "possible": self.value_range}
+        del options["tracked"]
+        return options | ({"goal": None} if self.goals else {})
 
     @property
     def value_range(self) -> Any:
@@ -178,9 +178,9 @@ class ProblemDescription:
             baseline = None if self.baseline is None else checked_baseline(space, self.baseline)
         with option("possible"):
             self.measures  # noqa: B018
-        found = replace(self, baseline=baseline, constraints=constraints, drift=drift, safe=safe)
-        vars(found).update((name, vars(self)[name]) for name in ("settings", "contexts", "levels", "measures"))
-        return found
+        description = replace(self, baseline=baseline, constraints=constraints, drift=drift, safe=safe)
+        vars(description).update((name, vars(self)[name]) for name in ("settings", "contexts", "levels", "measures"))
+        return description
 
 
 def problem_of(optimizer: Any, space: Any) -> ProblemDescription:

@@ -37,9 +37,9 @@ class Remembering(OptimizerConfig):
 
     def calibrated(self, evidence: Evidence) -> FittedModels:
         key = sha256(b"".join(np.ascontiguousarray(column).tobytes() for column in astuple(evidence))).digest()
-        found = self._kept.get(key) or super().calibrated(evidence)
-        self.remember({key: found})
-        return found
+        models = self._kept.get(key) or super().calibrated(evidence)
+        self.remember({key: models})
+        return models
 
     @property
     def fits(self) -> Fits:
@@ -48,9 +48,9 @@ class Remembering(OptimizerConfig):
 
     def remember(self, fits: Fits) -> None:
         """Keep fits that were made elsewhere, in place of those that were used longest ago."""
-        for key, found in fits.items():
+        for key, models in fits.items():
             self._kept.pop(key, None)
-            self._kept[key] = found
+            self._kept[key] = models
         while len(self._kept) > self.remembered:
             del self._kept[next(iter(self._kept))]
 

@@ -254,13 +254,13 @@ class MeasuredForm(Part, defer_build=False):
                 return tell(value, self.noise, self.constraints, self.cost, bound)
             named = self._named(value, bound)
             runs = max(len(each) for each in named.values())
-            found: dict[str, tuple[Reading, ...]] = {}
+            known: dict[str, tuple[Reading, ...]] = {}
             for run in range(runs):
                 row = {name: each[min(run, len(each) - 1)] for name, each in named.items()}
-                for name, its in tell(row, None, self.constraints, self.cost, None).items():
+                for name, own in tell(row, None, self.constraints, self.cost, None).items():
                     if run < len(named.get(name, ("once",))):
-                        found[name] = (*found.get(name, ()), *(each for each in its if run == 0 or each.step is None))
-            return found
+                        known[name] = (*known.get(name, ()), *(each for each in own if run == 0 or each.step is None))
+            return known
         except BadReading as error:
             raise BadField(self._place(error.place), error) from None
 

@@ -29,14 +29,14 @@ def kill_sessions(sessions: Collection[int], marks: Collection[bytes] = ()) -> N
     for session in sessions:
         _kill(os.killpg, session)
     for number in range(3):  # processes that were started meanwhile are found the next time
-        found = [
+        processes = [
             path for path in glob.glob("/proc/[0-9]*") if _session(path) in sessions or (marks and _has(path, marks))
         ]
-        for path in found:
+        for path in processes:
             _kill(os.kill, int(path.split("/")[2]))
         if marks:  # a child has its mark only after it has begun its program
             time.sleep(0.1)
-        elif not found and number:
+        elif not processes and number:
             break
 
 

@@ -100,7 +100,7 @@ def params(values: Mapping[str, Any], separator: str = ", ") -> str:
     >>> params({"rate": 0.123456789, "mode": "wal"})
     'rate=0.1235, mode=wal'
     """
-    return separator.join(f"{name}={value(found)}" for name, found in values.items())
+    return separator.join(f"{name}={value(option)}" for name, option in values.items())
 
 
 def cells(values: Mapping[str, Any], names: Iterable[str]) -> list[str]:

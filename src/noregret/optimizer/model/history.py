@@ -224,10 +224,10 @@ class History:
 
     def values(self, stop: int) -> Floats:
         """Value of the objective in each of the first ``stop`` answers, nan where there is none, (stop,)."""
-        found = np.full(stop, UNKNOWN)
+        numbers = np.full(stop, UNKNOWN)
         when, values, _, _ = self.column.until(stop)
-        found[when] = values
-        return found
+        numbers[when] = values
+        return numbers
 
     @property
     def replaced(self) -> int:

@@ -219,8 +219,8 @@ class Explore:
         if turn == 0:
             return None
         bases = self.bases(state.history.space.count if balance.is_comparable else math.inf)
-        found = bases[turn - 1](state, rng)
-        if found is None or isinstance(found, int):
-            return found
-        number = state.history.number(state.space.decode(found[None])[0])
-        return None if number in state.history.hopeless else found
+        proposal = bases[turn - 1](state, rng)
+        if proposal is None or isinstance(proposal, int):
+            return proposal
+        number = state.history.number(state.space.decode(proposal[None])[0])
+        return None if number in state.history.hopeless else proposal

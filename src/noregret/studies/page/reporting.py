@@ -102,8 +102,8 @@ def report(
     name = title or ("optimizer" if path is None else path.stem)
 
     def again() -> str:
-        found = _findings(subject, name)
-        return page(found, against=None if against is None else comparable(found, _findings(against, "the other")))
+        current = _findings(subject, name)
+        return page(current, against=None if against is None else comparable(current, _findings(against, "the other")))
 
     made = Page(again(), again)
     if path is None:
