@@ -419,7 +419,7 @@ def constraints_of(trial: FrozenTrial) -> dict[str, float]:
     """The constraints that are stored with a trial, by name; 0 or less is feasible."""
     stored = trial.system_attrs.get(_CONSTRAINTS_KEY) or ()
     start = f"{_CONSTRAINTS_KEY}:"
-    named = {key.removeprefix(start): its for key, its in trial.system_attrs.items() if key.startswith(start)}
+    named = {key.removeprefix(start): value for key, value in trial.system_attrs.items() if key.startswith(start)}
     numbers = {str(i): number for i, number in enumerate(stored)} | named
     return {name: float(min(max(number, -HUGE), HUGE)) for name, number in numbers.items() if number == number}
 
@@ -457,7 +457,7 @@ def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Trial], str]
 
 def _shown_constraints(trial: FrozenTrial) -> dict[str, float]:
     """The constraints of a trial by name; 0 or less is feasible."""
-    return {f"constraint {name}" if name.isdigit() else name: its for name, its in constraints_of(trial).items()}
+    return {f"constraint {name}" if name.isdigit() else name: value for name, value in constraints_of(trial).items()}
 
 
 def _shown(label: str) -> str:

@@ -168,8 +168,8 @@ class NoRegretSearchCV(BaseSearchCV):  # type: ignore[misc]
 
             def evaluate(cells: Sequence[tuple[Any, int]]) -> list[_Result]:
                 """Results of some folds of some settings."""
-                cloned = [(clone(self.estimator).set_params(**clone(its, safe=False)), fold) for its, fold in cells]
-                return list(parallel(delayed(_result)(its, splits[fold], *given) for its, fold in cloned))
+                cloned = [(clone(self.estimator).set_params(**clone(point, safe=False)), fold) for point, fold in cells]
+                return list(parallel(delayed(_result)(fresh, splits[fold], *given) for fresh, fold in cloned))
 
             scores = self._search(evaluate)
         self.cv_results_, self.multimetric_ = self._table(scores), scores.metrics != ["score"]

@@ -210,7 +210,7 @@ def measured(trial: Trial, measures: Measures) -> dict[str, float | None]:
 def _facts(trial: Trial) -> dict[str, str]:
     """Facts about a trial that are text: why it failed, in which direction its numbers are bounds, its context."""
     read = {name: trial.reading(name) for name in trial.readings}
-    bounds = {f"bound.{name}": its.bound for name, its in read.items() if its is not None and its.bound}
+    bounds = {f"bound.{name}": reading.bound for name, reading in read.items() if reading is not None and reading.bound}
     context = {f"context.{name}": given for name, given in (trial.context or {}).items() if isinstance(given, str)}
     block = {f"block.{name}": str(level) for name, level in (trial.block or {}).items()}
     return {**bounds, **context, **block, **({"failure": trial.failure} if trial.failure else {})}

@@ -310,7 +310,7 @@ class Log:
         """All trials in the order of their outcomes, then those without one."""
         last = {number: place for place, number in enumerate(self._answers)}
         return sorted(
-            self.trials(), key=lambda its: (its.number in self._unanswered, last.get(its.number, -1), its.number)
+            self.trials(), key=lambda run: (run.number in self._unanswered, last.get(run.number, -1), run.number)
         )
 
     def _trial(self, number: int, answers: Sequence[tuple[int, Answer]], replaced: frozenset[int]) -> Trial:
@@ -379,7 +379,7 @@ class Log:
             "next": self._next,
             "kept": [[kept.where, kept.lost_at, dump(kept.trial)] for kept in self._kept.values()],
             "answers": list(self._answers),
-            "runs": [[number, *its] for number, its in self.runs.items()],
+            "runs": [[number, *run] for number, run in self.runs.items()],
             "reports": self._reports,
         }
 
@@ -387,9 +387,9 @@ class Log:
         """Take in a `record`, and the answers of the history, whose points are there."""
         self._next, self._answers = record["next"], array("q", record["answers"])
         kept = (Kept(where, load(trial), lost_at) for where, lost_at, trial in record["kept"])
-        self._kept = {its.trial.number: its for its in kept}
+        self._kept = {entry.trial.number: entry for entry in kept}
         self._unanswered = {number: None for number, entry in self._kept.items() if entry.trial.state == "running"}
-        self.runs = {number: ReportProgress(*its) for number, *its in record.get("runs", ())}
+        self.runs = {number: ReportProgress(*run) for number, *run in record.get("runs", ())}
         self._reports = record.get("reports", 0)
         if len(self._answers) != len(answers):
             raise ValueError("its answers do not fit its trials")

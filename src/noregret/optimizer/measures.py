@@ -238,7 +238,7 @@ class Measures(Mapping[str, Measure]):
         given |= {keys.get(name, name): number for name, number in (constraints or {}).items()}
         kept = {name: tuple(old.runs(name)) for name in old.readings if name not in given and old.runs(name)}
         told: dict[str, Any] = {**{name: old.reading(name) for name in kept}, **given}
-        new = self.readings(told, constraints=dict.fromkeys(its for its, name in keys.items() if name not in told))
+        new = self.readings(told, constraints=dict.fromkeys(key for key, name in keys.items() if name not in told))
         reports = {name: tuple(old.reports(name)) for name in old.readings if old.reports(name)}
         runs = {name: kept.get(name) or each for name, each in new.items()}
         return {name: (*reports.get(name, ()), *runs.get(name, ())) for name in {**reports, **runs}}

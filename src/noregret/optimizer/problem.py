@@ -112,7 +112,7 @@ class ProblemDescription:
     @property
     def options(self) -> dict[str, Any]:
         """All options by name, as another problem takes them."""
-        return {its.name: getattr(self, its.name) for its in fields(ProblemDescription)}
+        return {slot.name: getattr(self, slot.name) for slot in fields(ProblemDescription)}
 
     def for_optimizer(self) -> dict[str, Any]:
         """Arguments of an `Optimizer`."""
@@ -193,7 +193,7 @@ def problem_of(optimizer: Any, space: Any) -> ProblemDescription:
 def takes_options(function: Function) -> Function:
     """The function, with `Options` in its signature in place of ``**options``."""
     given = inspect.signature(function)
-    own = [its for its in given.parameters.values() if its.kind is not its.VAR_KEYWORD]
+    own = [parameter for parameter in given.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
     kind = inspect.Parameter.KEYWORD_ONLY
     options = [inspect.Parameter(name, kind, default=None) for name in Options.__annotations__]
     function.__signature__ = given.replace(parameters=[*own, *options])  # type: ignore[attr-defined]

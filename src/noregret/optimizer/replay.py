@@ -152,7 +152,7 @@ def final(trial: Trial) -> Trial:
 
 def is_to_stop(optimizer: Optimizer, trial: Trial, reports: Iterable[Reading]) -> bool:
     """`Optimizer.should_stop` of a trial with these reports; the optimizer is changed."""
-    mine = next((its for its in optimizer.pending if its.number == trial.number), None)
+    mine = next((own for own in optimizer.pending if own.number == trial.number), None)
     mine = mine or optimizer.expect(trial.params, trial.context, fidelity=trial.fidelity)
     for report in reports:
         optimizer.report(mine, dict.fromkeys(optimizer.fidelity or (), report.step), report.value)

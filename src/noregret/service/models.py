@@ -274,9 +274,9 @@ class MeasuredForm(Part, defer_build=False):
         twice = next((name for name in first if name in (self.readings or {})), None)
         if twice is not None:
             raise BadReading(f"{twice!r} must be given once, got it twice", VALUE, twice)
-        named: dict[str, Sequence[Any]] = {name: (its,) for name, its in first.items()}
-        for name, its in (self.readings or {}).items():
-            runs = its if isinstance(its, list) else [its]
+        named: dict[str, Sequence[Any]] = {name: (single,) for name, single in first.items()}
+        for name, given in (self.readings or {}).items():
+            runs = given if isinstance(given, list) else [given]
             named[name] = [run.reading() if isinstance(run, ReadingForm) else run for run in runs]
         return named
 

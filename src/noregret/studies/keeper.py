@@ -54,7 +54,7 @@ def _has(path: str, marks: Collection[bytes]) -> bool:
     """Return True if the environment of a process has one of these marks."""
     try:
         with open(f"{path}/environ", "rb") as file:
-            return any(its in marks for its in file.read().split(b"\0"))
+            return any(mark in marks for mark in file.read().split(b"\0"))
     except OSError:
         return False
 

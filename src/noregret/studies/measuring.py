@@ -577,7 +577,7 @@ class Keeper:
 
     def remove(self, process: int) -> None:
         """A command has ended. A keeper that was ended by an exception has killed it already."""
-        for number in [number for number, its in list(self._running.items()) if its == process]:
+        for number in [number for number, other in list(self._running.items()) if other == process]:
             self._end(number)
 
     def _note(self, number: int, process: int) -> None:
@@ -597,7 +597,7 @@ class Keeper:
                 self._process.wait()
                 self._process = self._started()
                 with suppress(BrokenPipeError):
-                    self._write("".join(f"{number} {its}\n" for number, its in list(self._running.items())) + line)
+                    self._write("".join(f"{number} {held}\n" for number, held in list(self._running.items())) + line)
 
     def _write(self, text: str) -> None:
         assert self._process.stdin

@@ -264,5 +264,5 @@ class SuiteRace(Race):
             "relative": self.suite.is_relative(row.name),
             "pairs": row.pairs,
             "medians": [median(each) if each else None for each in known],
-            "failures": [len(each) - len(its) for each, its in zip(values, known, strict=True)],
+            "failures": [len(each) - len(kept) for each, kept in zip(values, known, strict=True)],
         }

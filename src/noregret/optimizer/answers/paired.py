@@ -150,12 +150,12 @@ class Pairs:
     def missing(self, params: Any) -> int:
         """Pairs that are still to be begun until the interval of this choice has two ends."""
         digest = self.digest(params)
-        its = self._current.get(digest)
-        place = next((i for i, each in enumerate(self.choices, 1) if each is its), len(self.choices) + 1)
+        choice = self._current.get(digest)
+        place = next((i for i, each in enumerate(self.choices, 1) if each is choice), len(self.choices) + 1)
         count, begun = 1, sum(name.endswith(f" {digest}") for name in self._waiting)
         while losses_allowed(count, _level(place)) < 0:
             count += 1
-        return max(count - begun - (len(its.pairs) if its else 0), 0)
+        return max(count - begun - (len(choice.pairs) if choice else 0), 0)
 
     def measured(self, params: Any, goal: Goal) -> MeasuredGain | None:
         """Gain of a setting, None while its interval has no two ends."""

@@ -313,8 +313,8 @@ class Beliefs:
         """
         if self._risks is not None or any(self._monitors.values()):
             return False
-        each = ([self._fitted(own, name) for name, own in self._known(its).items()] for its in (history, other))
-        first, second = (sum(fitted.models.explained[0].nats for fitted in its) for its in each)
+        each = ([self._fitted(own, name) for name, own in self._known(past).items()] for past in (history, other))
+        first, second = (sum(fitted.models.explained[0].nats for fitted in fits) for fits in each)
         return first > second
 
     def _fitted(self, history: History, name: str) -> Fitted:
@@ -433,7 +433,7 @@ class Beliefs:
                 beliefs[name] = process.at(arms, nowhere, weighed.learnt[name].models.fit.noise ** 2)
                 continue
             learnt, rows, observed = weighed.learnt[name], weighed.rows[name], weighed.observed[name]
-            lifted = np.hstack([its if owner == name else process.lifted(lot) for owner, lot, its in lots])
+            lifted = np.hstack([local if owner == name else process.lifted(lot) for owner, lot, local in lots])
             lifted = np.hstack([process.lifted(points[shown]), lifted[:, new]])
             at = process.at(arms, np.searchsorted(shown, rows), learnt.models.noise_variance(arms), lifted)
             beliefs[name] = replace(at, rounds=len(observed))

@@ -298,9 +298,9 @@ class Likelihood:
             squares = z * z
             kernels[0, piece], slope[piece] = _matern(np.sqrt(squares.sum(axis=0)))
             if parts > 1:
-                alone, its = _matern(z)
+                alone, derivative = _matern(z)
                 kernels[1, piece] = alone.mean(axis=0)
-                np.multiply(its, squares, out=slopes[:, piece])
+                np.multiply(derivative, squares, out=slopes[:, piece])
         slope *= 5 / 3
         return kernels, slope, slopes
 

@@ -42,8 +42,8 @@ class Farthest:
         arms = np.flatnonzero(state.in_context)
         measured = state.belief.arms[state.belief.pulled] if state.is_moving else state.history.points
         worthwhile = state.log_feasible[arms] >= math.log(IGNORE)
-        found = farthest_of(state.belief.arms[arms], measured, worthwhile)
-        return None if found is None or not state.allowed[arms[found]] else int(arms[found])
+        place = farthest_of(state.belief.arms[arms], measured, worthwhile)
+        return None if place is None or not state.allowed[arms[place]] else int(arms[place])
 
 
 def farthest_of(places: Floats, measured: Floats, worthwhile: Bools) -> int | None:

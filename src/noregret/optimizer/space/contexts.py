@@ -63,7 +63,7 @@ class ContextSpace:
     @cached_property
     def active_together(self) -> tuple[int, ...]:
         first, second = self.space.active_together, self.contexts.active_together
-        return *(its + max(second) for its in first), *(its + max(first) for its in second)
+        return *(number + max(second) for number in first), *(number + max(first) for number in second)
 
     @property
     def count(self) -> float:

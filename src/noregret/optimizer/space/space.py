@@ -360,8 +360,8 @@ def requirements(parameters: Mapping[str, Parameter]) -> dict[str, Requirement]:
             needed: dict[str, frozenset[Hashable]] = {}
             for parent, values in (parameters[name].when or {}).items():
                 keys = _keys(name, parent, values, parameters)
-                for above, its in ((parent, keys), *required(parent, (*below, name)).items()):
-                    needed[above] = needed.get(above, its) & its
+                for above, needs in ((parent, keys), *required(parent, (*below, name)).items()):
+                    needed[above] = needed.get(above, needs) & needs
             if len(needed) > MOST_ABOVE:
                 raise ValueError(_too_deep(name))
             known[name] = needed

@@ -121,9 +121,9 @@ def _html_path(path: str | os.PathLike[str]) -> Path:
 
 def comparable(found: Findings, other: Findings) -> Findings:
     """The other findings; ValueError if their goal is another one, or one of them has several objectives."""
-    for its in (found, other):
-        if its.study.goals:
-            raise ValueError(f"studies that are compared must have one objective, but {its.study.name} has several")
+    for side in (found, other):
+        if side.study.goals:
+            raise ValueError(f"studies that are compared must have one objective, but {side.study.name} has several")
     if found.study.goal != other.study.goal:
         goals = f"{found.study.name} is to {found.study.goal}, {other.study.name} to {other.study.goal}"
         raise ValueError(f"studies that are compared must have the same goal, but {goals}")

@@ -274,13 +274,13 @@ def _records(transaction: Transaction, study: int, attributes: Mapping[str, Any]
     query = f"SELECT trial_id, key, value_json FROM trial_user_attributes WHERE {inside}"
     for row, key, text in transaction.rows(query, study=study):
         rows[row].texts[key] = text
-    for its in rows.values():
-        its.check()
+    for entry in rows.values():
+        entry.check()
     measures = _measures(attributes["noregret:study"], rows.values())
     records = {row.number: row.record(measures) for row in rows.values()}
-    for number, its in attributes.get("noregret:corrections", {"trials": {}})["trials"].items():
-        readings = {name: load_readings(each) for name, each in its["readings"].items()}
-        more = {"state": its["state"], "failure": its["failure"], "earlier": tuple(map(load, its["earlier"]))}
+    for number, entry in attributes.get("noregret:corrections", {"trials": {}})["trials"].items():
+        readings = {name: load_readings(each) for name, each in entry["readings"].items()}
+        more = {"state": entry["state"], "failure": entry["failure"], "earlier": tuple(map(load, entry["earlier"]))}
         records[int(number)] = replace(records[int(number)], readings=readings, revision=1, **more)
     return [record for _, record in sorted(records.items())]
 

@@ -197,7 +197,7 @@ class Store:
 
     def add(self, rows: Iterable[tuple[Trial, str]]) -> int:
         """Store observations that were made elsewhere, with their origins, all or none; return how many are new."""
-        given = {mark_of(row, its): (row, its) for row, its in rows}
+        given = {mark_of(row, source): (row, source) for row, source in rows}
         return unless_overtaken(lambda: self._patiently(lambda: self._imported(given)))
 
     def correct(self, number: int, value: Any, reason: str = "") -> Record:
