@@ -173,7 +173,7 @@ def test_pairs_decide_whether_a_gain_is_shown():
 
 
 def test_a_setting_with_a_pair_stays_recommended_until_another_one_is_shown_to_be_better():
-    """Three settings with means of 10, 5 and 4.3; the third one is unlucky twice, before a pair of the second begins."""
+    """Three settings with means of 10, 5 and 4.3; the third is unlucky twice, before a pair of the second begins."""
     rng, table = np.random.default_rng(0), [{"x": x} for x in range(3)]
     for has_pair in (False, True):
         opt = Optimizer(table, goal="minimize", baseline=table[0], rng=0)
