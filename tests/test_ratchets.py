@@ -16,6 +16,8 @@ MOST_NUMBERS_OF_THE_OPTIMIZER = 150
 MOST_NAMES_OF_SEVERAL_CLASSES = 3
 MOST_DECISIONS = 70
 MOST_LINES_OF_BENCHMARKS = 8_350
+MOST_FOUND = 62
+MOST_ITS = 26
 
 
 MOST_TYPES_LIKE_A_TRIAL = 8
@@ -58,6 +60,15 @@ def test_the_optimizer_has_no_more_numbers():
 def test_no_more_classes_share_a_name():
     names = Counter(node.name for path in FILES for node in ast.walk(tree_of(path)) if isinstance(node, ast.ClassDef))
     assert sum(count > 1 for count in names.values()) <= MOST_NAMES_OF_SEVERAL_CLASSES
+
+
+def test_names_say_what_they_hold():
+    """Variables and parameters called `found` or `its`, which could hold anything."""
+    nodes = [node for path in FILES for node in ast.walk(tree_of(path))]
+    names = Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    names += Counter(node.arg for node in nodes if isinstance(node, ast.arg))
+    assert names["found"] <= MOST_FOUND
+    assert names["its"] <= MOST_ITS
 
 
 def test_there_is_one_trial():

@@ -66,13 +66,13 @@ def _parsed(argv: list[str]) -> argparse.Namespace:
 
 def _with_one_baseline(argv: list[str]) -> list[str]:
     """The words, those of a baseline without quotes as one: ``--baseline a=1 b=2``."""
-    found: list[str] = []
+    joined: list[str] = []
     for word in argv:
-        if found[-2:-1] == ["--baseline"] and re.match(r"[^-=\s][^=\s]*=", word):
-            found[-1] += f" {word}"
+        if joined[-2:-1] == ["--baseline"] and re.match(r"[^-=\s][^=\s]*=", word):
+            joined[-1] += f" {word}"
         else:
-            found.append(word)
-    return found
+            joined.append(word)
+    return joined
 
 
 def _carry_out(args: argparse.Namespace) -> int:
@@ -100,10 +100,10 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse unknown arguments here, so that the usage shown is that of the command."""
-        found, unknown = super().parse_known_args(args, namespace)
+        parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return found, unknown
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         super().error(printable(message))

@@ -245,10 +245,10 @@ def _is_data(line: list[str]) -> bool:
 def _columns(table: Mapping[str, list[str]]) -> dict[str, Floats]:
     """Columns of numbers, without a first one that counts the rows."""
     numbers = ((name, _numbers([cell for cell in cells if cell])) for name, cells in table.items())
-    found = {name: values for name, values in numbers if values is not None}
-    if len(found) > 1 and (np.diff(first := next(iter(found.values()))) == 1).all() and len(first) > 1:
-        found.pop(next(iter(found)))
-    return found
+    columns = {name: values for name, values in numbers if values is not None}
+    if len(columns) > 1 and (np.diff(first := next(iter(columns.values()))) == 1).all() and len(first) > 1:
+        columns.pop(next(iter(columns)))
+    return columns
 
 
 def _repeats(cells: Sequence[Any]) -> bool:

@@ -46,10 +46,10 @@ def version() -> str:
 
 def clash(package: Path = Path(__file__).parent) -> str:
     """Sentence about another distribution that writes to the folder of this package; empty if there is none."""
-    found = [info.stem.replace("-", " ") for info in package.parent.glob("noregret-[0-9]*-info")]
-    if not found and not is_overwritten():
+    installed = [info.stem.replace("-", " ") for info in package.parent.glob("noregret-[0-9]*-info")]
+    if not installed and not is_overwritten():
         return ""
-    other = found[0] if found else "another distribution"
+    other = installed[0] if installed else "another distribution"
     return (
         f"{other} has written to the folder of {DISTRIBUTION}, and one replaces or removes files of the other: "
         f"pip uninstall noregret {DISTRIBUTION}, then pip install . in a clone of noregret"

@@ -89,14 +89,14 @@ class NoRegretSweeper(Sweeper):  # type: ignore[misc]
         given = [f"{name!s}={value}" for name, value in self.params.items()] + arguments
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
         overrides = {its.get_key_element(): its for its in parser.parse_overrides(given)}  # the last of a name counts
-        space = {name: parameter(its) for name, its in overrides.items() if its.is_sweep_override()}
-        fixed = [str(its.input_line) for its in overrides.values() if not its.is_sweep_override()]
+        space = {name: parameter(override) for name, override in overrides.items() if override.is_sweep_override()}
+        fixed = [str(override.input_line) for override in overrides.values() if not override.is_sweep_override()]
         if not space:
             raise ValueError("a sweep needs a range, such as 'x=interval(0,1)' or 'kind=choice(a,b)'")
         folder = Path(self.config.hydra.sweep.dir)
         folder.mkdir(parents=True, exist_ok=True)
         OmegaConf.save(self.config, folder / "multirun.yaml")
-        found = {"minimize": minimize, "maximize": maximize}[checked_goal(self.goal)](
+        tuned = {"minimize": minimize, "maximize": maximize}[checked_goal(self.goal)](
             self._app,
             space,
             evaluations=self.evaluations,
@@ -107,18 +107,18 @@ class NoRegretSweeper(Sweeper):  # type: ignore[misc]
             progress=False,
             rng=self.seed,
         )
-        failures = sum(trial.state == "failed" for trial in found.optimizer.trials)
-        best, words = found.best, _words(found.params)
+        failures = sum(trial.state == "failed" for trial in tuned.optimizer.trials)
+        best, words = tuned.best, _words(tuned.params)
         result = {
             "name": "noregret",
-            "best_params": {its.key_or_group: its.value() for its in parser.parse_overrides(words)},
+            "best_params": {override.key_or_group: override.value() for override in parser.parse_overrides(words)},
             "best_value": best.estimate,
             **{name: getattr(best, name) for name in ("lower", "upper", "level")},
-            "evaluations": sum(trial.is_finished for trial in found.optimizer.trials),
+            "evaluations": sum(trial.is_finished for trial in tuned.optimizer.trials),
             "failed": failures,
         }
         OmegaConf.save(OmegaConf.create(result), folder / RESULTS)
-        LOG.info("%s\nits overrides: %s", found, shlex.join(words))
+        LOG.info("%s\nits overrides: %s", tuned, shlex.join(words))
         return result
 
     def _app(self, **params: Any) -> Any:

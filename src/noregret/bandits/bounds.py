@@ -125,18 +125,18 @@ def max_gain(kernel: Any, arms: Any, rounds: int, ridge: float, *, tolerance: fl
     """
     points = _points(arms)
     K = as_kernel(kernel)(points, points)
-    shares, found = np.full(len(points), 1 / len(points)), math.inf
+    shares, least = np.full(len(points), 1 / len(points)), math.inf
     for _ in range(steps):
         roots = np.sqrt(rounds * shares / ridge)
         factor = np.linalg.cholesky(np.eye(len(points)) + roots[:, None] * K * roots)
         gain = float(np.log(np.diag(factor)).sum())
         lifted = np.linalg.solve(factor, roots[:, None] * K)
         slopes = rounds / (2 * ridge) * np.maximum(np.diag(K) - (lifted**2).sum(axis=0), 0.0)
-        found = min(found, gain + float(slopes.max() - shares @ slopes))
-        if found <= (1 + tolerance) * gain or not shares @ slopes > 0:
+        least = min(least, gain + float(slopes.max() - shares @ slopes))
+        if least <= (1 + tolerance) * gain or not shares @ slopes > 0:
             break
         shares = shares * slopes / (shares @ slopes)
-    return found
+    return least
 
 
 def igp_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
@@ -176,8 +176,8 @@ def ata_gp_ucb(kernel: Any, rounds: int, *, arms: Any, epsilon: float = 0.1, **c
     """
     check_constant("epsilon", epsilon)
     sketch, further = (sketching.accuracy(epsilon), 0.0), {"horizon": rounds, "epsilon": epsilon}
-    found = _by_optimism(heavy_tails.ata_gp_ucb, kernel, rounds, arms, constants, sketch, **further)
-    return replace(found, is_proved=False)
+    result = _by_optimism(heavy_tails.ata_gp_ucb, kernel, rounds, arms, constants, sketch, **further)
+    return replace(result, is_proved=False)
 
 
 def bkb(

@@ -155,7 +155,7 @@ class EProcess:
             raise ValueError(f"option 0 is the bar, {self.bar:g}, which is not run: observe option 1")
         self.check_item(item)
         number = self.checked(option, value)
-        places = (at for at, (its, row) in enumerate(self._begun) if its == item and math.isnan(row[option]))
+        places = (at for at, (begun, row) in enumerate(self._begun) if begun == item and math.isnan(row[option]))
         at = next(places, len(self._begun))
         if at == len(self._begun):
             first = MISSING if self.bar is None else self.bar

@@ -164,13 +164,13 @@ class Suite:
     @staticmethod
     def _common(*runs: Values) -> tuple[str, ...]:
         """Names that have a value in all runs; ValueError if there is none."""
-        found = tuple(name for name in runs[0] if all(run.get(name) is not None for run in runs))
-        if not found and len(runs) > 1:
+        common = tuple(name for name in runs[0] if all(run.get(name) is not None for run in runs))
+        if not common and len(runs) > 1:
             raise ValueError(
                 f"A and B must have names in common, got {' against '.join(_some(run) for run in runs)}: "
                 "let both run the same"
             )
-        return found
+        return common
 
     def _observe(self, option: int, numbers: Values) -> None:
         for name in self._running:
@@ -229,8 +229,8 @@ class Suite:
     def verdict(self) -> Verdict:
         """The verdict on B: "worse" if any name is, else "better" if any is; "equal" if all are, else "undecided"."""
         verdicts = [row.verdict for row in self._judged().values()]
-        found: list[Verdict] = [each for each in ("worse", "better") if each in verdicts]
-        return found[0] if found else "equal" if verdicts and set(verdicts) == {"equal"} else "undecided"
+        shown: list[Verdict] = [each for each in ("worse", "better") if each in verdicts]
+        return shown[0] if shown else "equal" if verdicts and set(verdicts) == {"equal"} else "undecided"
 
     def is_relative(self, name: str) -> bool:
         """True if the change of a name is relative, B / A - 1: all of its values are above 0."""
@@ -314,14 +314,14 @@ def _counted(number: int, verdict: str, total: str = "") -> str:
 
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:
-    found = tuple(names)
-    if isinstance(names, str) or not found or not all(isinstance(name, str) for name in found):
+    given = tuple(names)
+    if isinstance(names, str) or not given or not all(isinstance(name, str) for name in given):
         raise ValueError(f"names must be a list of text that is not empty, got {names!r}")
-    if len(set(found)) < len(found):
-        raise ValueError(f"names must differ from each other, got {_some(sorted(found))}")
-    return found
+    if len(set(given)) < len(given):
+        raise ValueError(f"names must differ from each other, got {_some(sorted(given))}")
+    return given
 
 
 def _some(names: Iterable[str]) -> str:
-    found = list(names)
-    return ", ".join(map(repr, found[:3])) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+    listed = list(names)
+    return ", ".join(map(repr, listed[:3])) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")

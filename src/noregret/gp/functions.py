@@ -17,5 +17,5 @@ HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    found = globals()[name] = getattr(import_module(HOMES.get(name, "scipy.special")), name)
-    return found
+    function = globals()[name] = getattr(import_module(HOMES.get(name, "scipy.special")), name)
+    return function

@@ -54,8 +54,8 @@ class SuggestionService(contract.SuggestionServicer):  # type: ignore[misc]
         of_one = api.GetSuggestionsReply.ParameterAssignments
         return api.GetSuggestionsReply(
             parameter_assignments=[
-                of_one(assignments=[api.ParameterAssignment(name=name, value=text) for name, text in its.items()])
-                for its in chosen
+                of_one(assignments=[api.ParameterAssignment(name=name, value=text) for name, text in params.items()])
+                for params in chosen
             ]
         )
 
@@ -94,7 +94,7 @@ def _optimizer(spec: Any, columns: dict[str, ExperimentParameter]) -> Optimizer:
 
 def _take_in(optimizer: Optimizer, columns: dict[str, ExperimentParameter], trial: Any, metric: str) -> None:
     """Tell an optimizer the outcome of a trial, or that it is pending."""
-    texts = {its.name: its.value for its in trial.spec.parameter_assignments.assignments}
+    texts = {assignment.name: assignment.value for assignment in trial.spec.parameter_assignments.assignments}
     params = {name: column.read(texts[name]) for name, column in columns.items()}
     if trial.status.condition in UNDER_WAY:
         optimizer.expect(params)
@@ -107,7 +107,7 @@ def _take_in(optimizer: Optimizer, columns: dict[str, ExperimentParameter], tria
 
 def _value(observation: Any, metric: str) -> float:
     """The value of a metric, nan if there is none."""
-    text = next((its.value for its in observation.metrics if its.name == metric), "nan")
+    text = next((reported.value for reported in observation.metrics if reported.name == metric), "nan")
     try:
         return float(text)
     except ValueError:

@@ -80,5 +80,5 @@ class NoRegretStrategy:
         """The recommended configuration with its estimate and interval, by all results of the last run."""
         if self.optimizer is None:
             raise ValueError("best() needs a run: pass this strategy to tune_kernel first")
-        found = self.optimizer.best()
-        return replace(found, params=self._fixed | found.params)
+        estimate = self.optimizer.best()
+        return replace(estimate, params=self._fixed | estimate.params)

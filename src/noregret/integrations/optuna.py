@@ -128,10 +128,10 @@ class NoRegretSampler(BaseSampler):
             columns = {name: ConditionalParameter(name, distribution) for name, distribution in search_space.items()}
         optimizer = self._informed(study, columns, but=trial.number)
         params = optimizer.ask(1 + _asking(study, trial))[-1].params  # after those that ask at the same time
-        found = self._asked[study.study_name, trial.number] = _theirs(columns, params)
+        asked = self._asked[study.study_name, trial.number] = _theirs(columns, params)
         for old in list(self._asked)[:-RECENT]:
             self._asked.pop(old, None)
-        return found
+        return asked
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -192,15 +192,15 @@ class NoRegretSampler(BaseSampler):
         trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         if left := _left_out(columns, trials):
             warnings.warn(f"what is recommended leaves out {left}", stacklevel=3)
-        found = []
-        for its in conclude(self._informed(study, _free(columns) or columns)):
+        estimates = []
+        for estimate in conclude(self._informed(study, _free(columns) or columns)):
             fixed = {
                 label: axis_of(Parameter(column.distribution).parameter).values()[0]
                 for label, column in columns.items()
-                if column.distribution.single() and column.applies(its.params)
+                if column.distribution.single() and column.applies(estimate.params)
             }
-            found.append(replace(its, params=_theirs(columns, fixed | its.params)))
-        return found
+            estimates.append(replace(estimate, params=_theirs(columns, fixed | estimate.params)))
+        return estimates
 
     def _columns(self, study: Study) -> Columns:
         """Columns to learn: parameters of all completed trials, or with a known condition."""
@@ -247,7 +247,7 @@ class NoRegretPruner(BasePruner):
         return "NoRegretPruner()"
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
-        trials = [its for its in study.get_trials(deepcopy=False) if its.number != trial.number]
+        trials = [other for other in study.get_trials(deepcopy=False) if other.number != trial.number]
         levels, reports = self._steps(trials), _reports(trial)
         if levels is None or not reports or levels.reached(reports[-1][0]) == levels.fidelity.highest:
             return False
@@ -344,7 +344,7 @@ class _Learner:
         """The optimizer that knows all these trials."""
         under_way = [trial for trial in trials if not trial.state.is_finished()]
         oldest = next((trial.number for trial in under_way if trial.number >= len(trials) - RECENT), len(trials) + 1)
-        told = [its for trial in trials if trial.state.is_finished() and (its := self._answer(trial)) is not None]
+        told = [answer for trial in trials if trial.state.is_finished() and (answer := self._answer(trial)) is not None]
         settled = sum(trial.number < oldest for trial in told)
         pending = [Trial(trial.number, params) for trial in under_way if (params := self._params(trial)) is not None]
         return self._replay(told, pending, settled)
@@ -405,7 +405,7 @@ def _is_learnt(name: str, distribution: BaseDistribution, columns: Columns, tria
 def goals_of(study: Study) -> dict[str, Goal]:
     """The goal of each objective by its name: that of Optuna if it has one, else its number."""
     names = study.metric_names or [str(number) for number in range(len(study.directions))]
-    goals: list[Goal] = ["minimize" if its == StudyDirection.MINIMIZE else "maximize" for its in study.directions]
+    goals: list[Goal] = ["minimize" if aim == StudyDirection.MINIMIZE else "maximize" for aim in study.directions]
     return dict(zip(names, goals, strict=True))
 
 
@@ -419,7 +419,7 @@ def constraints_of(trial: FrozenTrial) -> dict[str, float]:
     """The constraints that are stored with a trial, by name; 0 or less is feasible."""
     stored = trial.system_attrs.get(_CONSTRAINTS_KEY) or ()
     start = f"{_CONSTRAINTS_KEY}:"
-    named = {key.removeprefix(start): its for key, its in trial.system_attrs.items() if key.startswith(start)}
+    named = {key.removeprefix(start): value for key, value in trial.system_attrs.items() if key.startswith(start)}
     numbers = {str(i): number for i, number in enumerate(stored)} | named
     return {name: float(min(max(number, -HUGE), HUGE)) for name, number in numbers.items() if number == number}
 
@@ -445,10 +445,10 @@ def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Trial], str]
     if steps.are_needed and levels is not None:
         sought |= {"fidelity": levels.fidelity.product.parameters}
     optimizer = Optimizer(space, **sought, rng=0, constraints=dict.fromkeys(limited, ("<=", 0.0)))
-    found = [(trial, params) for trial in trials if (params := _shown_params(columns, trial)) is not None]
+    usable = [(trial, params) for trial in trials if (params := _shown_params(columns, trial)) is not None]
     shown = [
         _shown_trial(trial, optimizer.space.checked(params), optimizer.measures, levels if optimizer.fidelity else None)
-        for trial, params in found
+        for trial, params in usable
     ]
     _warn_of_gaps(trials, columns, len(shown))
     optimizer.add(trial for trial in shown if trial.is_finished)
@@ -457,7 +457,7 @@ def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Trial], str]
 
 def _shown_constraints(trial: FrozenTrial) -> dict[str, float]:
     """The constraints of a trial by name; 0 or less is feasible."""
-    return {f"constraint {name}" if name.isdigit() else name: its for name, its in constraints_of(trial).items()}
+    return {f"constraint {name}" if name.isdigit() else name: value for name, value in constraints_of(trial).items()}
 
 
 def _shown(label: str) -> str:
@@ -483,7 +483,7 @@ def _shown_params(columns: Columns, trial: FrozenTrial) -> dict[str, Any] | None
 
 def _warn_of_gaps(trials: list[FrozenTrial], columns: Columns, kept: int) -> None:
     """Warn about parameters and trials that the page leaves out."""
-    left = sorted({name for trial in trials for name in trial.params} - {its.name for its in columns.values()})
+    left = sorted({name for trial in trials for name in trial.params} - {column.name for column in columns.values()})
     if left:
         unclear = "parameters of which it is not clear when trials have them"
         warnings.warn(f"the page leaves out {unclear}: {', '.join(left)}", stacklevel=4)

@@ -168,8 +168,8 @@ class NoRegretSearchCV(BaseSearchCV):  # type: ignore[misc]
 
             def evaluate(cells: Sequence[tuple[Any, int]]) -> list[_Result]:
                 """Results of some folds of some settings."""
-                cloned = [(clone(self.estimator).set_params(**clone(its, safe=False)), fold) for its, fold in cells]
-                return list(parallel(delayed(_result)(its, splits[fold], *given) for its, fold in cloned))
+                cloned = [(clone(self.estimator).set_params(**clone(point, safe=False)), fold) for point, fold in cells]
+                return list(parallel(delayed(_result)(fresh, splits[fold], *given) for fresh, fold in cloned))
 
             scores = self._search(evaluate)
         self.cv_results_, self.multimetric_ = self._table(scores), scores.metrics != ["score"]
@@ -220,10 +220,10 @@ class NoRegretSearchCV(BaseSearchCV):  # type: ignore[misc]
         grid = [scores.results.get((row, fold), empty) for row in range(shape[0]) for fold in range(shape[1])]
         is_single = scores.metrics == ["score"]
         cells = []
-        for its in grid:
-            found = its.scores or empty.scores
-            times = {"fit_time": its.fit_time, "score_time": its.score_time}
-            cells.append({**times, "test_scores": found["score"] if is_single else found})
+        for result in grid:
+            own_scores = result.scores or empty.scores
+            times = {"fit_time": result.fit_time, "score_time": result.score_time}
+            cells.append({**times, "test_scores": own_scores["score"] if is_single else own_scores})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # about means of nan, which are replaced below
             table: dict[str, Any] = self._format_results(scores.params, scores.folds, cells)
@@ -250,7 +250,7 @@ class NoRegretSearchCV(BaseSearchCV):  # type: ignore[misc]
         if (recommended := space.key(self.optimizer_.best().params)) in keys:
             return rows[keys.index(recommended)]
         estimates = self.optimizer_.predict_many(scores.params[row] for row in rows)
-        return rows[int(np.argmax([its.lower for its in estimates]))]
+        return rows[int(np.argmax([estimate.lower for estimate in estimates]))]
 
     def _estimate(self, scores: _Scores) -> tuple[float, tuple[float, float]]:
         """Score of the best setting, and its interval: uncertainty of the model, and of the data as a sample."""
@@ -277,7 +277,7 @@ def _scorer(estimator: Any, scoring: Any) -> Any:
     if callable(scoring):
         return scoring
     if isinstance(scoring, Mapping):
-        return {name: check_scoring(estimator, its) for name, its in scoring.items()}
+        return {name: check_scoring(estimator, metric) for name, metric in scoring.items()}
     if isinstance(scoring, list | tuple | set):
         return {name: check_scoring(estimator, name) for name in scoring}
     return check_scoring(estimator, scoring)
@@ -299,11 +299,11 @@ def _possible(estimator: Any, scoring: Any, refit: Any) -> tuple[float | None, f
 def _result(estimator: Any, split: Any, X: Any, y: Any, scorer: Any, params: Mapping[str, Any]) -> _Result:
     """Fit and score on one fold."""
     try:
-        found = cross_validate(estimator, X, y, cv=[split], scoring=scorer, params=params, error_score="raise")
+        validated = cross_validate(estimator, X, y, cv=[split], scoring=scorer, params=params, error_score="raise")
     except Exception as error:
         return _Result({}, error=error)
-    scores = {key.removeprefix("test_"): float(its[0]) for key, its in found.items() if key.startswith("test_")}
-    return _Result(scores, float(found["fit_time"][0]), float(found["score_time"][0]))
+    scores = {key.removeprefix("test_"): float(folds[0]) for key, folds in validated.items() if key.startswith("test_")}
+    return _Result(scores, float(validated["fit_time"][0]), float(validated["score_time"][0]))
 
 
 def _new_trials(optimizer: Optimizer, scores: _Scores, count: int, is_last: bool) -> list[Trial]:
@@ -315,15 +315,15 @@ def _new_trials(optimizer: Optimizer, scores: _Scores, count: int, is_last: bool
     known = {key(params) for params in scores.params}
     if is_last and scores.complete and key(best := optimizer.best().params) not in known:
         return [optimizer.expect(best)]
-    found: list[Trial] = []
+    trials: list[Trial] = []
     for _ in range(count + MOST_REPEATS):
         trial = optimizer.ask()
         if key(trial.params) not in known:
             known.add(key(trial.params))
-            found.append(trial)
-        if len(found) == count:
+            trials.append(trial)
+        if len(trials) == count:
             break
-    return found
+    return trials
 
 
 def _tell(optimizer: Optimizer, trial: Trial | Any, observation: tuple[float, float | None] | None) -> None:

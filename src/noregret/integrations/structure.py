@@ -125,7 +125,7 @@ class ConditionalParameter:
     def parameter(self) -> Float | Int | Choice:
         """The parameter of the optimizer that it is."""
         return replace(
-            Parameter(self.distribution).parameter, when={label: list(its) for label, its in self.when.items()}
+            Parameter(self.distribution).parameter, when={label: list(options) for label, options in self.when.items()}
         )
 
     def holds(self, trial: FrozenTrial) -> bool:
@@ -136,7 +136,7 @@ class ConditionalParameter:
 
     def applies(self, ours: Mapping[str, Any]) -> bool:
         """Return True if it is present, given the values of the other columns, as the optimizer has them."""
-        return all(label in ours and ours[label] in its for label, its in self.when.items())
+        return all(label in ours and ours[label] in options for label, options in self.when.items())
 
 
 Columns = dict[str, ConditionalParameter]
@@ -196,7 +196,7 @@ class Structure:
             value = Parameter(distribution).ours(trial.params[name]) if may_decide(distribution) else None
             values[_label(name, ranges.index(distribution))] = value
         rows = {name: self._rows.get(name, 0) + 1 if name in trial.params else 0 for name in self._ranges}
-        if any((its < IN_A_ROW) != (self._rows.get(name, 0) < IN_A_ROW) for name, its in rows.items()):
+        if any((count < IN_A_ROW) != (self._rows.get(name, 0) < IN_A_ROW) for name, count in rows.items()):
             self._found = None
         self._rows, profile, pattern = rows, dict(sorted(values.items())), frozenset(values)
         is_new = self._profiles.setdefault(tuple(profile.items()), profile) is profile
@@ -207,27 +207,27 @@ class Structure:
     def _explained(self) -> Columns:
         """Columns with conditions that explain all trials; ranges that nothing explains are united."""
         columns, profiles = self._columns(), list(self._profiles.values())
-        found = explained(columns, profiles)
-        wide = {name: union(its) for name, its in self._ranges.items() if len(its) > 1}
-        unclear = {column.name for label, column in columns.items() if label not in found}
-        united = {name: its for name, its in wide.items() if name in unclear and its is not None}
+        placed = explained(columns, profiles)
+        wide = {name: union(ranges) for name, ranges in self._ranges.items() if len(ranges) > 1}
+        unclear = {column.name for label, column in columns.items() if label not in placed}
+        united = {name: domain for name, domain in wide.items() if name in unclear and domain is not None}
         if united:
-            profiles = [dict(_united(*entry, columns, united) for entry in its.items()) for its in profiles]
-            columns = {label: its for label, its in columns.items() if its.name not in united}
-            columns |= {name: ConditionalParameter(name, its) for name, its in united.items()}
-            found = explained(columns, profiles)
-        new = {label: its for label, its in columns.items() if label not in found and not too_many(its.distribution)}
-        several = [name for name, its in self._ranges.items() if len(its) > 1 and name not in united]
-        return found | {
-            label: its for label, its in new.items() if self._rows[its.name] >= IN_A_ROW and its.name not in several
+            profiles = [dict(_united(*entry, columns, united) for entry in profile.items()) for profile in profiles]
+            columns = {label: column for label, column in columns.items() if column.name not in united}
+            columns |= {name: ConditionalParameter(name, domain) for name, domain in united.items()}
+            placed = explained(columns, profiles)
+        new = {name: axis for name, axis in columns.items() if name not in placed and not too_many(axis.distribution)}
+        several = [name for name, ranges in self._ranges.items() if len(ranges) > 1 and name not in united]
+        return placed | {
+            label: axis for label, axis in new.items() if self._rows[axis.name] >= IN_A_ROW and axis.name not in several
         }
 
     def _columns(self) -> Columns:
         """All columns there are, without conditions."""
         return {
-            _label(name, number): ConditionalParameter(name, its)
+            _label(name, number): ConditionalParameter(name, domain)
             for name, ranges in sorted(self._ranges.items())
-            for number, its in enumerate(ranges)
+            for number, domain in enumerate(ranges)
         }
 
 
@@ -293,25 +293,25 @@ def explained(columns: Columns, profiles: Sequence[Profile]) -> Columns:
     Columns that nothing explains are left out.
     """
     presence = {label: sum(label in profile for profile in profiles) for label in columns}
-    found: Columns = {}
+    placed: Columns = {}
     for label in sorted(columns, key=lambda label: -presence[label]):  # a column of a condition is present more often
-        above = {its: columns[its] for its in found if presence[its] > presence[label]}
+        above = {other: columns[other] for other in placed if presence[other] > presence[label]}
         when = condition(label, above, profiles)
         if when is not None and not too_many(columns[label].distribution):
-            found[label] = replace(columns[label], when=when)
-    return found
+            placed[label] = replace(columns[label], when=when)
+    return placed
 
 
 def condition(label: str, above: Columns, profiles: Sequence[Profile]) -> When | None:
     """Values of other columns with which, and only with which, this one is present; None if there are none."""
     present = [profile for profile in profiles if label in profile]
     absent = [profile for profile in profiles if label not in profile]
-    deciding = [its for its, column in above.items() if may_decide(column.distribution)]
-    options = {its: _allowed(its, above[its], present, absent) for its in deciding if all(its in p for p in present)}
+    deciding = [name for name, column in above.items() if may_decide(column.distribution)]
+    options = {key: _allowed(key, above[key], present, absent) for key in deciding if all(key in p for p in present)}
     when: dict[str, tuple[Any, ...]] = {}
     while absent:
-        left = {its: [p for p in absent if its in p and p[its] in values] for its, values in options.items()}
-        best = min(left, key=lambda its: len(left[its]), default=None)
+        left = {name: [p for p in absent if name in p and p[name] in values] for name, values in options.items()}
+        best = min(left, key=lambda name: len(left[name]), default=None)
         if best is None or len(left[best]) == len(absent):
             return None
         when[best], absent = options.pop(best), left[best]

@@ -113,7 +113,7 @@ class Tracker:
             self.start(self._name, described(optimizer))
         if not self._ended.is_set():
             self._last = optimizer, trial.context
-            known = (its for its in optimizer.trials if its.number == trial.number)
+            known = (own for own in optimizer.trials if own.number == trial.number)
             told = trial if trial.is_finished else next(known, None)
             if told is None:
                 readings = {} if value is None else optimizer.measures.readings(value)
@@ -175,7 +175,7 @@ def described(optimizer: Optimizer) -> dict[str, Any]:
         **goals,
         **parameters,
         **{f"baseline.{name}": value for name, value in baseline.items()},
-        **{f"constraint.{name}": f"{its.operator} {its.bound:g}" for name, its in bounds},
+        **{f"constraint.{name}": f"{measure.operator} {measure.bound:g}" for name, measure in bounds},
         "noregret": version(),
     }
 
@@ -193,24 +193,24 @@ def _finite(numbers: Mapping[str, float | None]) -> dict[str, float]:
 
 def measured(trial: Trial, measures: Measures) -> dict[str, float | None]:
     """Numbers of a trial by name, for `Writer.trial`."""
-    found: dict[str, Any] = {}
+    numbers: dict[str, Any] = {}
     for name in trial.readings:
-        its, reading = measures.get(name), trial.reading(name)
-        role = "tracked" if its is None else its.role
-        shown = f"{KINDS[role]}/{its.name if its else name}"
+        measure, reading = measures.get(name), trial.reading(name)
+        role = "tracked" if measure is None else measure.role
+        shown = f"{KINDS[role]}/{measure.name if measure else name}"
         is_plain = role == "cost" or (name == VALUE and measures.is_single)
-        found[KINDS[role] if is_plain else shown] = reading and reading.value
-        found[f"noise/{name}"] = reading and reading.noise
-    found |= {f"context/{name}": given for name, given in (trial.context or {}).items()}
-    found |= {f"fidelity/{name}": given for name, given in (trial.fidelity or {}).items()}
-    found["seconds"] = trial.seconds
-    return {n: its for n, its in found.items() if isinstance(its, int | float) and not isinstance(its, bool)}
+        numbers[KINDS[role] if is_plain else shown] = reading and reading.value
+        numbers[f"noise/{name}"] = reading and reading.noise
+    numbers |= {f"context/{name}": given for name, given in (trial.context or {}).items()}
+    numbers |= {f"fidelity/{name}": given for name, given in (trial.fidelity or {}).items()}
+    numbers["seconds"] = trial.seconds
+    return {n: value for n, value in numbers.items() if isinstance(value, int | float) and not isinstance(value, bool)}
 
 
 def _facts(trial: Trial) -> dict[str, str]:
     """Facts about a trial that are text: why it failed, in which direction its numbers are bounds, its context."""
     read = {name: trial.reading(name) for name in trial.readings}
-    bounds = {f"bound.{name}": its.bound for name, its in read.items() if its is not None and its.bound}
+    bounds = {f"bound.{name}": reading.bound for name, reading in read.items() if reading is not None and reading.bound}
     context = {f"context.{name}": given for name, given in (trial.context or {}).items() if isinstance(given, str)}
     block = {f"block.{name}": str(level) for name, level in (trial.block or {}).items()}
     return {**bounds, **context, **block, **({"failure": trial.failure} if trial.failure else {})}
@@ -251,8 +251,8 @@ class _MLflow:
 
     def __init__(self, package: Any, uri: str | None, experiment: str) -> None:
         self._entities, self._client = package.entities, package.MlflowClient(tracking_uri=uri)
-        found = self._client.get_experiment_by_name(experiment)
-        self._experiment = found.experiment_id if found else self._client.create_experiment(experiment)
+        known = self._client.get_experiment_by_name(experiment)
+        self._experiment = known.experiment_id if known else self._client.create_experiment(experiment)
 
     def start(self, name: str, study: Facts) -> None:
         self._run = self._begin(name)
@@ -314,10 +314,10 @@ class _TensorBoard:
     def trial(self, number: int, params: Facts, values: Numbers, best: Numbers) -> None:
         for tag, value in {**values, **best}.items():
             self._events.add_scalar(tag, value, number)
-        shown = {its: given if isinstance(given, bool | int | float) else str(given) for its, given in params.items()}
-        for its, param in shown.items():
+        shown = {name: given if isinstance(given, bool | int | float) else str(given) for name, given in params.items()}
+        for name, param in shown.items():
             if not isinstance(param, str):
-                self._events.add_scalar(f"params/{its}", param, number)
+                self._events.add_scalar(f"params/{name}", param, number)
         self._events.add_hparams(shown, dict(values), f"trial_{number}", number)
         self._events.flush()
 

@@ -265,8 +265,8 @@ class TunedKernel:
             best = min(times, key=times.__getitem__, default=number)
             pair = [calls[number], *([calls[best]] if times else [])]
             self._timer.times(pair, self._timer.warmup)
-            found = np.median(self._timer.times(pair, self._timer.rep), axis=0)
-            times[number] = max(float(found[0] / found[-1] * times[best] if times else found[0]), LEAST)
+            seconds = np.median(self._timer.times(pair, self._timer.rep), axis=0)
+            times[number] = max(float(seconds[0] / seconds[-1] * times[best] if times else seconds[0]), LEAST)
             optimizer.tell(rows[number], math.log(times[number]))
             self._tried[name] = True
         else:
@@ -290,8 +290,8 @@ class TunedKernel:
         while not comparison.decided and comparison.pairs < BLOCKS and monotonic() < end:
             comparison.ask()
             block = comparison.awaited
-            found = np.median(self._timer.times([calls[option] for option in block], self._timer.rep / 4), axis=0)
-            for option, value in zip(block, found.tolist(), strict=True):
+            seconds = np.median(self._timer.times([calls[option] for option in block], self._timer.rep / 4), axis=0)
+            for option, value in zip(block, seconds.tolist(), strict=True):
                 comparison.tell(option, value)
         return comparison
 
@@ -377,8 +377,8 @@ class _Timer:
         With a ``do_bench`` one call of it each.
         """
         if self.bench is not None:
-            found = [self.bench(call, quantiles=(0.5, 0.2, 0.8)) for call in calls]
-            return np.array([[float(np.ravel(each)[0]) for each in found]])
+            quantiles = [self.bench(call, quantiles=(0.5, 0.2, 0.8)) for call in calls]
+            return np.array([[float(np.ravel(each)[0]) for each in quantiles]])
         once = float(self._rounds(calls, 1).sum()) + OVERHEAD * len(calls)
         return self._rounds(calls, min(max(int(milliseconds / once), 1), MOST_ROUNDS))
 
@@ -470,9 +470,9 @@ def _winner(comparison: Comparison) -> int:
 def _winner_in(path: Path, configs: Sequence[Any]) -> Any:
     """Configuration that a receipt says is the winner; None if there is no such file or it is damaged."""
     try:
-        found = json.loads(path.read_bytes())
-        if not faults(found):
-            name = found["commands"][_winner(Comparison.replay(found["comparison"]))]
+        document = json.loads(path.read_bytes())
+        if not faults(document):
+            name = document["commands"][_winner(Comparison.replay(document["comparison"]))]
             return next((config for config in configs if str(config) == name), None)
     except FileNotFoundError:
         return None

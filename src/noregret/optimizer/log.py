@@ -224,7 +224,7 @@ class Log:
         }
         runs = replace(trial, readings=modelled).by_run()
         answers = [self._answer(where, readings, -1 if i else run) for i, readings in enumerate(runs)]
-        return [its._replace(block=trial.block) for its in answers] or [Answer(where, {}, run)]
+        return [answer._replace(block=trial.block) for answer in answers] or [Answer(where, {}, run)]
 
     def _answer(self, where: int, readings: Readings, run: int) -> Answer:
         """Answer with one reading of each measure, larger values being better."""
@@ -276,8 +276,8 @@ class Log:
         self._answers = self._answers[-answers:]
         left = set(pending).union(self._answers)
         self._kept = {
-            number: its._replace(where=numbers.get(its.where, 0), lost_at=its.lost_at - fewer)
-            for number, its in self._kept.items()
+            number: kept._replace(where=numbers.get(kept.where, 0), lost_at=kept.lost_at - fewer)
+            for number, kept in self._kept.items()
             if number in left
         }
         self._unanswered = dict.fromkeys(number for number in self._unanswered if number in pending)
@@ -285,14 +285,14 @@ class Log:
     def trials(self) -> list[Trial]:
         """All trials by number."""
         answers, replaced = self._by_trial(), self.history.reports
-        withdrawn = (number for number, its in self._kept.items() if its.trial.state == "withdrawn")
+        withdrawn = (number for number, kept in self._kept.items() if kept.trial.state == "withdrawn")
         numbers = sorted({*answers, *self._unanswered, *withdrawn})
         return [self._trial(number, answers.get(number, []), replaced) for number in numbers]
 
     @property
     def has_pairs(self) -> bool:
         """True if some trial is half of a pair."""
-        return any(its.trial.pair for its in self._kept.values())
+        return any(kept.trial.pair for kept in self._kept.values())
 
     def unanswered(self) -> list[Trial]:
         """Trials without an answer, oldest first."""
@@ -310,7 +310,7 @@ class Log:
         """All trials in the order of their outcomes, then those without one."""
         last = {number: place for place, number in enumerate(self._answers)}
         return sorted(
-            self.trials(), key=lambda its: (its.number in self._unanswered, last.get(its.number, -1), its.number)
+            self.trials(), key=lambda run: (run.number in self._unanswered, last.get(run.number, -1), run.number)
         )
 
     def _trial(self, number: int, answers: Sequence[tuple[int, Answer]], replaced: frozenset[int]) -> Trial:
@@ -363,7 +363,7 @@ class Log:
                 setting.params,
                 None if first is None else first.value,
                 None if first is None or several else first.noise,
-                {its.name: readings[key].value if key in readings else None for key, its in limited},
+                {measure.name: readings[key].value if key in readings else None for key, measure in limited},
                 setting.context,
                 None if first is None else first.bound,
                 None if cost is None else cost.value,
@@ -377,9 +377,9 @@ class Log:
         """Everything but the points and the numbers of the history, as JSON."""
         return {
             "next": self._next,
-            "kept": [[its.where, its.lost_at, dump(its.trial)] for its in self._kept.values()],
+            "kept": [[kept.where, kept.lost_at, dump(kept.trial)] for kept in self._kept.values()],
             "answers": list(self._answers),
-            "runs": [[number, *its] for number, its in self.runs.items()],
+            "runs": [[number, *run] for number, run in self.runs.items()],
             "reports": self._reports,
         }
 
@@ -387,9 +387,9 @@ class Log:
         """Take in a `record`, and the answers of the history, whose points are there."""
         self._next, self._answers = record["next"], array("q", record["answers"])
         kept = (Kept(where, load(trial), lost_at) for where, lost_at, trial in record["kept"])
-        self._kept = {its.trial.number: its for its in kept}
-        self._unanswered = {number: None for number, its in self._kept.items() if its.trial.state == "running"}
-        self.runs = {number: ReportProgress(*its) for number, *its in record.get("runs", ())}
+        self._kept = {entry.trial.number: entry for entry in kept}
+        self._unanswered = {number: None for number, entry in self._kept.items() if entry.trial.state == "running"}
+        self.runs = {number: ReportProgress(*run) for number, *run in record.get("runs", ())}
         self._reports = record.get("reports", 0)
         if len(self._answers) != len(answers):
             raise ValueError("its answers do not fit its trials")

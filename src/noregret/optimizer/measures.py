@@ -125,7 +125,7 @@ class Measures(Mapping[str, Measure]):
     @property
     def limited(self) -> dict[str, str]:
         """The name that trials have for each constraint, by its own."""
-        return {its.name: name for name, its in self.constraints.items()}
+        return {measure.name: name for name, measure in self.constraints.items()}
 
     def runs(self, trial: Trial) -> int:
         """Number of runs of a trial: those that measured an objective, at least 1."""
@@ -137,7 +137,7 @@ class Measures(Mapping[str, Measure]):
 
     def numbers(self, trial: Trial) -> dict[str, float | None]:
         """Number of each constraint by its name, None for one that was not measured."""
-        return {its.name: trial.value(key) for key, its in self.constraints.items()}
+        return {measure.name: trial.value(key) for key, measure in self.constraints.items()}
 
     def tracked(self, trial: Trial) -> dict[str, Reading]:
         """Readings of a trial that are neither of an objective, nor of a constraint, nor the cost."""
@@ -185,12 +185,12 @@ class Measures(Mapping[str, Measure]):
 
     def first_value(self, trial: Trial) -> float | None:
         """Value of the first objective that was measured."""
-        return next((its for its in self.values(trial).values() if its is not None), None)
+        return next((value for value in self.values(trial).values() if value is not None), None)
 
     def has_value(self, trial: Trial) -> bool:
         """Return True if the value of an objective is known, and not only a bound on it."""
         return trial.state == "done" and any(
-            its is not None and its.bound is None for its in map(trial.reading, self.objectives)
+            reading is not None and reading.bound is None for reading in map(trial.reading, self.objectives)
         )
 
     def is_known(self, trials: Iterable[Trial], least: int = 2) -> bool:
@@ -215,19 +215,19 @@ class Measures(Mapping[str, Measure]):
                     f"Reading(3.1, {'noise=0.1' if bound is None else f'bound={bound!r}'})}}",
                     "noise" if bound is None else bound,
                 )
-            found = self._named(value)
+            readings = self._named(value)
         elif not self.is_single:
             wanted = f"value must be a dict with a number for each of {list(self.objectives)}, got {value!r}"
             raise BadReading(wanted, bound or "value")
         else:
-            found = {VALUE: self._reading(VALUE, value, noise, bound)}
-        given = self._constraints(constraints, value if isinstance(value, Mapping) else {}, found)
-        found |= {key: self._reading(key, number) for key, number in given.items() if number is not None}
+            readings = {VALUE: self._reading(VALUE, value, noise, bound)}
+        given = self._constraints(constraints, value if isinstance(value, Mapping) else {}, readings)
+        readings |= {key: self._reading(key, number) for key, number in given.items() if number is not None}
         if cost is not None:
-            if self.cost in found:
+            if self.cost in readings:
                 raise BadReading("cost must be given once, got it twice", "cost")
-            found[self.cost] = self._reading(self.cost, cost)
-        return {name: (reading,) for name, reading in found.items()}
+            readings[self.cost] = self._reading(self.cost, cost)
+        return {name: (reading,) for name, reading in readings.items()}
 
     def corrected(self, old: Trial, value: Any, constraints: Any = None) -> Readings:
         """Readings of a trial with some replaced: numbers that are not named stay, and None takes one back."""
@@ -238,7 +238,7 @@ class Measures(Mapping[str, Measure]):
         given |= {keys.get(name, name): number for name, number in (constraints or {}).items()}
         kept = {name: tuple(old.runs(name)) for name in old.readings if name not in given and old.runs(name)}
         told: dict[str, Any] = {**{name: old.reading(name) for name in kept}, **given}
-        new = self.readings(told, constraints=dict.fromkeys(its for its, name in keys.items() if name not in told))
+        new = self.readings(told, constraints=dict.fromkeys(key for key, name in keys.items() if name not in told))
         reports = {name: tuple(old.reports(name)) for name in old.readings if old.reports(name)}
         runs = {name: kept.get(name) or each for name, each in new.items()}
         return {name: (*reports.get(name, ()), *runs.get(name, ())) for name in {**reports, **runs}}
@@ -256,13 +256,13 @@ class Measures(Mapping[str, Measure]):
         bad = next((name for name in given if not isinstance(name, str) or not name), None)
         if bad is not None:
             raise BadReading(f"the name of a number must be text, got {bad!r}", "value")
-        found = {name: self._reading(name, its) for name, its in given.items() if its is not None}
-        if not any(name in found for name in self.objectives):
+        readings = {name: self._reading(name, number) for name, number in given.items() if number is not None}
+        if not any(name in readings for name in self.objectives):
             raise BadReading(
                 f"value must have a number for at least one of {list(self.objectives)}: fail(trial) if there is none",
                 "value",
             )
-        return found
+        return readings
 
     def _only_tracked(self, given: Mapping[Any, Any]) -> str:
         """Note on names that the problem does not know: one of them may be misspelt."""
@@ -285,7 +285,7 @@ class Measures(Mapping[str, Measure]):
         twice = [name for name in told if names[name] in named]
         if twice:
             raise BadReading(f"constraint {twice[0]!r} must be given once, got it twice", "constraints", twice[0])
-        is_cut = any(its.bound for name, its in found.items() if name in self.objectives)
+        is_cut = any(reading.bound for name, reading in found.items() if name in self.objectives)
         missing = [name for name, key in names.items() if name not in told and key not in named]
         if missing and not is_cut:
             raise BadReading(
@@ -352,11 +352,11 @@ def _above_0(given: Any, wanted: str, place: str) -> float:
 def checked_bound(value: Any, at_least: Any, at_most: Any) -> tuple[Any, Bound | None]:
     """The value, or a bound on it and its direction; ValueError unless at most one of the three is given."""
     bounds: dict[Bound, Any] = {"at_least": at_least, "at_most": at_most}
-    given = {name: its for name, its in bounds.items() if its is not None}
+    given = {name: bound for name, bound in bounds.items() if bound is not None}
     if len(given) + (value is not None) > 1:
-        named = [f"value={value!r}"] * (value is not None) + [f"{name}={its!r}" for name, its in given.items()]
+        named = [f"value={value!r}"] * (value is not None) + [f"{name}={bound!r}" for name, bound in given.items()]
         raise ValueError(f"exactly one of value, at_least and at_most must be given, got {', '.join(named)}")
-    return next(((its, name) for name, its in given.items()), (value, None))
+    return next(((bound, name) for name, bound in given.items()), (value, None))
 
 
 def checked_goal(goal: Any) -> Goal:

@@ -188,7 +188,7 @@ class Optimizer:
         self.goal = cast(Goal, None) if self.goals else problem.goal
         self.baseline, self.require, self.possible = problem.baseline, tuple(problem.require), possible
         self.constraints, self.drift, self.safe = checked_constraints(constraints), problem.drift, problem.safe
-        self.context, self.fidelity = (None if its is None else dict(its) for its in (context, fidelity))
+        self.context, self.fidelity = (None if setting is None else dict(setting) for setting in (context, fidelity))
         self._contexts, seed = Contexts(self.space, problem.contexts.contexts, problem.levels), seed_sequence(rng)
         self.calibration = calibration or OptimizerConfig()
         self.budget = None if budget is None else checked_cost(budget, "budget")
@@ -301,7 +301,7 @@ class Optimizer:
             about = self._contexts, self.calibration
             is_paired = self._log.has_pairs and self.baseline is not None and self.context is None and not self.goals
             held = self.pairs.held if is_paired else None
-            each = {name: Answers(known[name], *about, its, self._seed, held) for name, its in objectives.items()}
+            each = {name: Answers(known[name], *about, aim, self._seed, held) for name, aim in objectives.items()}
             self._conclusions = (*key, FrontAnswers(each) if self.goals else each[VALUE])
         return self._conclusions[3]
 
@@ -512,16 +512,16 @@ class Optimizer:
     def _finished(self, trial: Trial | int) -> Trial:
         """A trial with an outcome, as it is recorded; ValueError if there is none."""
         number = trial.number if isinstance(trial, Trial) else trial
-        found = next((each for each in self._log.trials() if each.number == number), None)
-        if found is None:
+        stored = next((each for each in self._log.trials() if each.number == number), None)
+        if stored is None:
             raise ValueError(f"there is no trial {number}")
-        if isinstance(trial, Trial) and trial.token != found.token:
+        if isinstance(trial, Trial) and trial.token != stored.token:
             raise ValueError(
                 f"trial {number} is not one of this optimizer's: correct it by its number if it is the same"
             )
-        if not found.is_finished:
+        if not stored.is_finished:
             raise ValueError(f"trial {number} has no outcome yet: tell it")
-        return found
+        return stored
 
     def _correct(self, old: Trial, new: Trial) -> None:
         """Put a trial in the place of the record of it, unless it is that, and compute everything again."""
@@ -576,8 +576,8 @@ class Optimizer:
         if only is None:
             raise ValueError("best() needs a value of params that meet require: tell one first")
         chance, (where, value) = math.exp(UNKNOWN_FEASIBLE * len(self.constraints)), only
-        found = Estimate(self._log.split(where).params, value, -math.inf, math.inf, feasible=chance)
-        return found if chance >= RECOMMEND else found.as_likeliest()
+        estimate = Estimate(self._log.split(where).params, value, -math.inf, math.inf, feasible=chance)
+        return estimate if chance >= RECOMMEND else estimate.as_likeliest()
 
     @synchronized
     def front(self, context: Any = None) -> list[JointEstimate]:
@@ -613,7 +613,7 @@ class Optimizer:
         """Point and value of the first one of params that meet ``require``, None if there is none."""
         history, replaced = self._history, self._history.reports
         readings = ((i, history.reading(i)) for i in range(len(history)) if i not in replaced)
-        values = ((history.where(i), its.value) for i, its in readings if its.value == its.value and not its.bound)
+        values = ((history.where(i), seen.value) for i, seen in readings if seen.value == seen.value and not seen.bound)
         sign, split, violated = self.measures[VALUE].sign, self._log.split, self.space.violated
         return next(((where, sign * value) for where, value in values if violated(split(where).params) is None), None)
 
@@ -666,10 +666,10 @@ class Optimizer:
             raise ValueError("gain() needs a value of the baseline and one more: tell them first")
         answers, baseline = self._answers_in(context, "gain"), self._contexts.checked(self.baseline, context)
         is_chosen = limits is not None or weights is not None
-        found = answers.gain(baseline, self.best(context, limits=limits, weights=weights) if is_chosen else None)
+        gain = answers.gain(baseline, self.best(context, limits=limits, weights=weights) if is_chosen else None)
         if self.goals or self.context is not None:
-            return found
-        return replace(found, measured=self.pairs.measured(found.best.params, self.goal))
+            return gain
+        return replace(gain, measured=self.pairs.measured(gain.best.params, self.goal))
 
     @synchronized
     def gains_over(self, params: Any, others: Iterable[Any], context: Any = None) -> list[Gain]:
@@ -739,13 +739,13 @@ class Optimizer:
         """Estimate of each of these params: cheaper than one after another."""
         checked = [self._contexts.checked(each, context) for each in params]
         answers = self._answers_in(context, "predict")
-        found = answers.predict(checked) if checked else []
+        estimates = answers.predict(checked) if checked else []
         history = self._history if self.goals else answers.state.history
-        model = self._cost_model(history) if found and self._has_costs and not self.goals else None
+        model = self._cost_model(history) if estimates and self._has_costs and not self.goals else None
         if model is None:
-            return found
+            return estimates
         costs = np.exp(model.predict(history.space.encode(checked))[0]).tolist()
-        return [replace(estimate, cost=cost) for estimate, cost in zip(found, costs, strict=True)]
+        return [replace(estimate, cost=cost) for estimate, cost in zip(estimates, costs, strict=True)]
 
     @synchronized
     def importance(self, *, better_half: bool = False) -> dict[str, Any]:
@@ -887,24 +887,24 @@ class Optimizer:
         """
         if self._history.measured < 2:
             return []
-        found = list[Doubt]()
+        doubts = list[Doubt]()
         for name, state in self._any_state().objectives.items():
             numbers, sign = state.history.values(len(self._history)), self.measures.objectives[name].sign
             for index, away in state.absurd().items():
-                found.append(Doubt(self._log.trial_of(index), sign * float(numbers[index]), away))
-        return sorted(found, key=lambda doubt: -doubt.deviations)
+                doubts.append(Doubt(self._log.trial_of(index), sign * float(numbers[index]), away))
+        return sorted(doubts, key=lambda doubt: -doubt.deviations)
 
     @property
     @synchronized
     def measurements(self) -> list[Measurement]:
         """All values told, in order, and how far each is trusted; with several objectives, both by name."""
-        found, weights = list[Measurement](), self._weights
-        for index, (_, its) in enumerate(self._log.observations()):
-            if its.value is not None:
-                value: Any = dict(its.values) if self.goals else its.value
-                trust: Any = {n: weights[n][index] for n in its.values} if self.goals else weights[VALUE][index]
-                found.append(Measurement(its.params, value, trust, its.context, its.bound))
-        return found
+        measurements, weights = list[Measurement](), self._weights
+        for index, (_, answer) in enumerate(self._log.observations()):
+            if answer.value is not None:
+                value: Any = dict(answer.values) if self.goals else answer.value
+                trust: Any = {n: weights[n][index] for n in answer.values} if self.goals else weights[VALUE][index]
+                measurements.append(Measurement(answer.params, value, trust, answer.context, answer.bound))
+        return measurements
 
     @property
     def _weights(self) -> dict[str, list[float]]:
@@ -919,13 +919,13 @@ class Optimizer:
 
         Of a trial with several runs it is the largest, of several objectives the least.
         """
-        found: dict[int, float] = {}
+        trust: dict[int, float] = {}
         columns = list(self._weights.values())
-        for index, (number, its) in enumerate(self._log.observations()):
+        for index, (number, answer) in enumerate(self._log.observations()):
             known = [column[index] for column in columns if column[index] == column[index]]
-            if known and not its.is_report:
-                found[number] = max(found.get(number, 0.0), min(known))
-        return found
+            if known and not answer.is_report:
+                trust[number] = max(trust.get(number, 0.0), min(known))
+        return trust
 
     @property
     @synchronized

@@ -113,19 +113,21 @@ class Plots:
         """
         best, seen, own = self._best(context, "history"), self._seen, ax is None
         ax = _axes(ax, (7.0, 3.6))
-        last, ends = len(self._answers), _Ends.of([its.value for its in seen.values()], best)
+        last, ends = len(self._answers), _Ends.of([measurement.value for measurement in seen.values()], best)
         steps = [*self._best_so_far(best), (last + 0.5, best)]
-        along, kept = [place for place, _ in steps], [its for _, its in steps]
-        ax.step(along, [its.estimate for its in kept], where="post", color=LINE, label="best so far, estimate")
+        along, kept = [place for place, _ in steps], [estimate for _, estimate in steps]
+        ax.step(along, [point.estimate for point in kept], where="post", color=LINE, label="best so far, estimate")
         if math.isfinite(best.upper - best.lower):
-            lower, upper = (np.clip([getattr(its, end) for its in kept], *ends.beyond) for end in ("lower", "upper"))
+            lower, upper = (
+                np.clip([getattr(point, end) for point in kept], *ends.beyond) for end in ("lower", "upper")
+            )
             label = f"its {100 * best.level:g}% interval"
             ax.fill_between(along, lower, upper, step="post", color=LINE, alpha=0.18, linewidth=0, label=label)
         if self._optimizer.baseline is not None:
             height = self._optimizer.predict(self._optimizer.baseline, context).estimate
             ax.axhline(height, color=GREY, linestyle="--", linewidth=1, label="baseline, estimate")
         _dots(ax, ends, seen.items(), best)
-        failed = [i + 1 for i, its in enumerate(self._answers) if its.value is None]
+        failed = [i + 1 for i, answer in enumerate(self._answers) if answer.value is None]
         if failed:
             foot = ends.limits[self._optimizer.goal == "minimize"]
             ax.plot(failed, [foot] * len(failed), **MARKS["failed"], linestyle="none", zorder=3)
@@ -156,11 +158,11 @@ class Plots:
         """
         space, best, seen = self._space("effects"), self._best(context, "effects"), list(self._seen.values())
         names = [name for name in space.names if name in best.params]
-        panels, ends = _panels(ax, len(names)), _Ends.of([its.value for its in seen], best)
+        panels, ends = _panels(ax, len(names)), _Ends.of([measurement.value for measurement in seen], best)
         for panel, name in zip(panels, names, strict=True):
             parameter, values = space.parameters[name], space.along(name, CURVE, best.params[name])
-            found = self._optimizer.predict_many(space.around(best.params, {name: values}), context)
-            columns = [[its.estimate for its in found], [its.lower for its in found], [its.upper for its in found]]
+            curve = self._optimizer.predict_many(space.around(best.params, {name: values}), context)
+            columns = [[row.estimate for row in curve], [row.lower for row in curve], [row.upper for row in curve]]
             middle, lower, upper = (np.clip(column, *ends.beyond) for column in columns)
             along = _places(parameter, values)
             if isinstance(parameter, Choice):
@@ -170,8 +172,8 @@ class Plots:
                 panel.fill_between(along, lower, upper, color=LINE, alpha=0.18, linewidth=0)
                 panel.plot(along, middle, color=LINE)
             panel.axvline(_places(parameter, [best.params[name]])[0], color=BEST, linewidth=1, linestyle=":", zorder=1)
-            having = [its for its in seen if name in its.params]
-            places = _places(parameter, [its.params[name] for its in having])
+            having = [measurement for measurement in seen if name in measurement.params]
+            places = _places(parameter, [measurement.params[name] for measurement in having])
             _dots(panel, ends, zip(places, having, strict=True), best)
             _set_axis(panel.xaxis, parameter)
             panel.set(xlabel=name, ylim=ends.limits)
@@ -191,7 +193,7 @@ class Plots:
             Names of the parameters, across and up.
         """
         space, best = self._space("contour"), self._best(context, "contour")
-        settings = [*(its.params for its in self._seen.values()), best.params]
+        settings = [*(measurement.params for measurement in self._seen.values()), best.params]
         known = {name: value for params in settings for name, value in params.items()}
         for name in (a, b):
             if name not in space.parameters or name not in known:
@@ -200,10 +202,10 @@ class Plots:
             raise ValueError(f"contour() needs two parameters that differ, got {a!r} twice")
         across, up = (space.along(name, GRID, known[name]) for name in (a, b))
         pairs = [(x, y) for y in up for x in across]
-        absent = {name: [its] * len(pairs) for name, its in known.items() if name not in best.params}
+        absent = {name: [value] * len(pairs) for name, value in known.items() if name not in best.params}
         points = space.around(best.params, {**absent, a: [x for x, _ in pairs], b: [y for _, y in pairs]})
-        estimates = [its.estimate for its in self._optimizer.predict_many(points, context)]
-        exists = [a in its and b in its for its in points]
+        estimates = [estimate.estimate for estimate in self._optimizer.predict_many(points, context)]
+        exists = [a in params and b in params for params in points]
         if not any(exists):
             raise ValueError(f"contour() needs parameters that apply together to {best.params}, got {a!r} and {b!r}")
         ax, names = _axes(ax, (5.6, 4.2)), (a, b)
@@ -219,12 +221,12 @@ class Plots:
             cells = [_edges(parameter, places) for parameter, places in zip(sides, (xs, ys), strict=True)]
             drawn = ax.pcolormesh(*cells, heights, cmap=colours)
         ax.figure.colorbar(drawn, ax=ax, label="estimate")
-        observed = [its.params for its in self._optimizer.answers if its.value is not None]
-        failed = [its.params for its in self._optimizer.answers if its.value is None]
+        observed = [answer.params for answer in self._optimizer.answers if answer.value is not None]
+        failed = [answer.params for answer in self._optimizer.answers if answer.value is None]
         for kind, settings in (("seen", observed), ("failed", failed), ("star", [best.params])):
             having = [params for params in settings if a in params and b in params]
             if having:
-                places = [_places(side, [its[name] for its in having]) for side, name in zip(sides, names, strict=True)]
+                places = [_places(side, [row[name] for row in having]) for side, name in zip(sides, names, strict=True)]
                 ax.plot(*places, **MARKS[kind], linestyle="none", zorder=3)
         for axis, parameter in zip((ax.xaxis, ax.yaxis), sides, strict=True):
             _set_axis(axis, parameter)
@@ -237,14 +239,14 @@ class Plots:
         shares = self._optimizer.importance()
         if self._optimizer.goals:
             raise ValueError("importance() draws one objective, and this Optimizer has several: use opt.importance()")
-        names, found = list(shares)[::-1], list(shares.values())[::-1]
+        names, bars = list(shares)[::-1], list(shares.values())[::-1]
         ax = _axes(ax, (6.0, 0.9 + 0.35 * len(names)))
-        middle, lower, upper = np.array([its[:3] for its in found]).T
+        middle, lower, upper = np.array([share[:3] for share in bars]).T
         errors = [middle - lower, upper - middle]
         ax.barh([_cut(name) for name in names], middle, height=0.6, color=LINE, alpha=0.45)
         ax.grid(axis="y", visible=False)
         ax.errorbar(middle, range(len(names)), xerr=errors, fmt="none", ecolor="black", elinewidth=1, capsize=3)
-        level = f"{100 * found[0].level:g}% intervals"
+        level = f"{100 * bars[0].level:g}% intervals"
         ax.set(xlabel=f"share of the differences between settings ({level})", xlim=(0, 1.02))
         return ax
 
@@ -267,22 +269,22 @@ class Plots:
         ax = _axes(ax, (6.2, 4.4))
         ends = [_Ends.of_front(members, name) for name in (a, b)]
         drawn: dict[str, list[Floats]] = {}
-        for its in list[Any](self._seen.values()):
-            if {a, b} <= set(its.value):
-                told = np.array([its.value[a], its.value[b]])
+        for measurement in list[Any](self._seen.values()):
+            if {a, b} <= set(measurement.value):
+                told = np.array([measurement.value[a], measurement.value[b]])
                 near = np.clip(told, *np.transpose([each.limits for each in ends]))
-                kind = "outlier" if min(its.trust[a], its.trust[b]) < OUTLYING else "dot"
+                kind = "outlier" if min(measurement.trust[a], measurement.trust[b]) < OUTLYING else "dot"
                 drawn.setdefault(kind if (near == told).all() else "above", []).append(near)
         for kind, points in drawn.items():
             ax.plot(*np.transpose(points), **{**MARKS[kind], "alpha": 0.45}, linestyle="none")
-        across, up = (np.array([its.values[name] for its in members]) for name in (a, b))
+        across, up = (np.array([member.values[name] for member in members]) for name in (a, b))
         errors = [
-            np.abs([[its.values[n] - end[n] for end in (its.lower, its.upper)] for its in members]).T for n in (a, b)
+            np.abs([[row.values[n] - end[n] for end in (row.lower, row.upper)] for row in members]).T for n in (a, b)
         ]
         label = f"front, with its {100 * members[0].level:g}% intervals"
         ax.errorbar(across, up, errors[1], errors[0], fmt="none", ecolor=LINE, elinewidth=0.7, alpha=0.5)
         shades = ax.scatter(
-            across, up, c=[its.probability for its in members], cmap="Blues", vmin=-0.3, vmax=1, edgecolors=LINE, s=36,
+            across, up, c=[row.probability for row in members], cmap="Blues", vmin=-0.3, vmax=1, edgecolors=LINE, s=36,
             zorder=4, label=label,
         )  # fmt: skip
         if len(goals) == 2:
@@ -321,24 +323,24 @@ class Plots:
     def _best(self, context: Any, method: str) -> Estimate:
         if self._optimizer.goals:
             raise ValueError(f"{method}() is about one objective, and this Optimizer has several: use front()")
-        if sum(its.value is not None and its.bound is None for its in self._optimizer.answers) < FEWEST_OBSERVATIONS:
+        if sum(told.value is not None and told.bound is None for told in self._optimizer.answers) < FEWEST_OBSERVATIONS:
             raise ValueError(f"{method}() needs at least {FEWEST_OBSERVATIONS} values: tell more first")
-        found: Estimate = self._optimizer.best(context)
-        return found
+        best: Estimate = self._optimizer.best(context)
+        return best
 
     @property
     def _answers(self) -> list[Observation]:
         """One answer of each evaluation, in order."""
-        return [its for its in self._optimizer.answers if not its.is_report]
+        return [answer for answer in self._optimizer.answers if not answer.is_report]
 
     @property
     def _seen(self) -> dict[int, Measurement]:
         """Observations with a value, at the highest fidelity if there is one, by their place from 1."""
         measurements = iter(self._optimizer.measurements)
-        measured = [(its, None if its.value is None else next(measurements)) for its in self._optimizer.answers]
-        placed = enumerate(((its, known) for its, known in measured if not its.is_report), 1)
-        highest = {name: its.high for name, its in (self._optimizer.fidelity or {}).items()} or None
-        return {place: known for place, (its, known) in placed if known is not None and its.fidelity == highest}
+        measured = [(told, None if told.value is None else next(measurements)) for told in self._optimizer.answers]
+        placed = enumerate(((answer, known) for answer, known in measured if not answer.is_report), 1)
+        highest = {name: parameter.high for name, parameter in (self._optimizer.fidelity or {}).items()} or None
+        return {place: known for place, (answer, known) in placed if known is not None and answer.fidelity == highest}
 
     def _best_so_far(self, best: Estimate) -> list[tuple[float, Estimate]]:
         """Place and estimate of the best setting measured so far, whenever it changed; the last is the recommended one.
@@ -350,17 +352,17 @@ class Plots:
             return [(0.5, best)]
         key, steps, promise = self._optimizer.space.key, list[tuple[float, Estimate]](), -math.inf
         first: dict[Any, int] = {}
-        seen = {place: its.params for place, its in self._seen.items() if its.bound is None}
+        seen = {place: measurement.params for place, measurement in self._seen.items() if measurement.bound is None}
         for place, params in seen.items():
             first.setdefault(key(params), place)
         last = first.get(key(best.params), len(self._answers))
         measured = [place for place in first.values() if place < last]
         estimates = self._optimizer.predict_many([seen[place] for place in measured])
-        for place, found in zip(measured, estimates, strict=True):
-            worst = found.lower if self._optimizer.goal == "maximize" else -found.upper
-            if worst > promise and found.feasible >= min(RECOMMEND, best.feasible):
+        for place, estimate in zip(measured, estimates, strict=True):
+            worst = estimate.lower if self._optimizer.goal == "maximize" else -estimate.upper
+            if worst > promise and estimate.feasible >= min(RECOMMEND, best.feasible):
                 promise = worst
-                steps.append((place, found))
+                steps.append((place, estimate))
         return [*steps, (last, best)]
 
 
@@ -373,20 +375,20 @@ class _Ends(NamedTuple):
     @classmethod
     def of(cls, values: Iterable[float], best: Estimate) -> _Ends:
         """Range of all values but those far from most, and of the interval of the recommended setting."""
-        found = np.array(list(values), dtype=float)
-        low, high = np.quantile(found, [0.1, 0.9])
+        numbers = np.array(list(values), dtype=float)
+        low, high = np.quantile(numbers, [0.1, 0.9])
         margin = 3 * (high - low) or math.inf
-        near = [*np.clip(found, low - margin, high + margin), best.lower, best.upper]
-        near = [its for its in near if math.isfinite(its)]
+        near = [*np.clip(numbers, low - margin, high + margin), best.lower, best.upper]
+        near = [end for end in near if math.isfinite(end)]
         return cls(min(near), max(near))
 
     @classmethod
     def of_front(cls, front: Sequence[Any], name: str) -> _Ends:
         """Range of one objective on a front, and of the intervals as far as half of that beyond its ends."""
-        middle = [its.values[name] for its in front]
+        middle = [member.values[name] for member in front]
         reach = 0.5 * (max(middle) - min(middle)) or math.inf
-        low = max(min(its.lower[name] for its in front), min(middle) - reach)
-        high = min(max(its.upper[name] for its in front), max(middle) + reach)
+        low = max(min(member.lower[name] for member in front), min(middle) - reach)
+        high = min(max(member.upper[name] for member in front), max(middle) + reach)
         return cls(low, high) if math.isfinite(high - low) else cls(min(middle), max(middle))
 
     @property
@@ -408,11 +410,11 @@ def _dots(ax: Axes, ends: _Ends, placed: Iterable[tuple[float, Measurement]], be
     """
     drawn: dict[str, list[tuple[float, float]]] = {}
     low, high = ends.limits
-    for place, its in placed:
-        edge = "above" if its.value > high else "below" if its.value < low else ""
-        kind = "outlier" if its.trust < OUTLYING else "best" if _is_same(its.params, best.params) else "dot"
-        kind = its.bound or kind
-        drawn.setdefault(edge or kind, []).append((place, min(max(its.value, low), high)))
+    for place, measured in placed:
+        edge = "above" if measured.value > high else "below" if measured.value < low else ""
+        kind = "outlier" if measured.trust < OUTLYING else "best" if _is_same(measured.params, best.params) else "dot"
+        kind = measured.bound or kind
+        drawn.setdefault(edge or kind, []).append((place, min(max(measured.value, low), high)))
     for kind, points in drawn.items():
         ax.plot(*zip(*points, strict=True), **MARKS[kind], linestyle="none", zorder=3)
 
@@ -435,13 +437,13 @@ def _places(parameter: Parameter, values: Sequence[Any]) -> list[float]:
 def _edges(parameter: Parameter, places: Sequence[float]) -> Floats:
     """Ends of the cells around places."""
     is_log = not isinstance(parameter, Choice) and parameter.log
-    found = np.log(places) if is_log else np.array(places)
-    if len(found) == 1:
-        found = np.array([found[0] - 0.5, found[0] + 0.5])
+    along = np.log(places) if is_log else np.array(places)
+    if len(along) == 1:
+        along = np.array([along[0] - 0.5, along[0] + 0.5])
     else:
-        middles = (found[1:] + found[:-1]) / 2
-        found = np.array([2 * found[0] - middles[0], *middles, 2 * found[-1] - middles[-1]])
-    return np.asarray(np.exp(found) if is_log else found)
+        middles = (along[1:] + along[:-1]) / 2
+        along = np.array([2 * along[0] - middles[0], *middles, 2 * along[-1] - middles[-1]])
+    return np.asarray(np.exp(along) if is_log else along)
 
 
 def _set_axis(axis: Any, parameter: Parameter) -> None:

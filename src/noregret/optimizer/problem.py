@@ -112,13 +112,13 @@ class ProblemDescription:
     @property
     def options(self) -> dict[str, Any]:
         """All options by name, as another problem takes them."""
-        return {its.name: getattr(self, its.name) for its in fields(ProblemDescription)}
+        return {slot.name: getattr(self, slot.name) for slot in fields(ProblemDescription)}
 
     def for_optimizer(self) -> dict[str, Any]:
         """Arguments of an `Optimizer`."""
-        found = self.options | {"goals": self.goals or None, "possible": self.value_range}
-        del found["tracked"]
-        return found | ({"goal": None} if self.goals else {})
+        options = self.options | {"goals": self.goals or None, "possible": self.value_range}
+        del options["tracked"]
+        return options | ({"goal": None} if self.goals else {})
 
     @property
     def value_range(self) -> Any:
@@ -178,9 +178,9 @@ class ProblemDescription:
             baseline = None if self.baseline is None else checked_baseline(space, self.baseline)
         with option("possible"):
             self.measures  # noqa: B018
-        found = replace(self, baseline=baseline, constraints=constraints, drift=drift, safe=safe)
-        vars(found).update((name, vars(self)[name]) for name in ("settings", "contexts", "levels", "measures"))
-        return found
+        description = replace(self, baseline=baseline, constraints=constraints, drift=drift, safe=safe)
+        vars(description).update((name, vars(self)[name]) for name in ("settings", "contexts", "levels", "measures"))
+        return description
 
 
 def problem_of(optimizer: Any, space: Any) -> ProblemDescription:
@@ -193,7 +193,7 @@ def problem_of(optimizer: Any, space: Any) -> ProblemDescription:
 def takes_options(function: Function) -> Function:
     """The function, with `Options` in its signature in place of ``**options``."""
     given = inspect.signature(function)
-    own = [its for its in given.parameters.values() if its.kind is not its.VAR_KEYWORD]
+    own = [parameter for parameter in given.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
     kind = inspect.Parameter.KEYWORD_ONLY
     options = [inspect.Parameter(name, kind, default=None) for name in Options.__annotations__]
     function.__signature__ = given.replace(parameters=[*own, *options])  # type: ignore[attr-defined]

@@ -37,9 +37,9 @@ class Remembering(OptimizerConfig):
 
     def calibrated(self, evidence: Evidence) -> FittedModels:
         key = sha256(b"".join(np.ascontiguousarray(column).tobytes() for column in astuple(evidence))).digest()
-        found = self._kept.get(key) or super().calibrated(evidence)
-        self.remember({key: found})
-        return found
+        models = self._kept.get(key) or super().calibrated(evidence)
+        self.remember({key: models})
+        return models
 
     @property
     def fits(self) -> Fits:
@@ -48,9 +48,9 @@ class Remembering(OptimizerConfig):
 
     def remember(self, fits: Fits) -> None:
         """Keep fits that were made elsewhere, in place of those that were used longest ago."""
-        for key, found in fits.items():
+        for key, models in fits.items():
             self._kept.pop(key, None)
-            self._kept[key] = found
+            self._kept[key] = models
         while len(self._kept) > self.remembered:
             del self._kept[next(iter(self._kept))]
 
@@ -152,7 +152,7 @@ def final(trial: Trial) -> Trial:
 
 def is_to_stop(optimizer: Optimizer, trial: Trial, reports: Iterable[Reading]) -> bool:
     """`Optimizer.should_stop` of a trial with these reports; the optimizer is changed."""
-    mine = next((its for its in optimizer.pending if its.number == trial.number), None)
+    mine = next((own for own in optimizer.pending if own.number == trial.number), None)
     mine = mine or optimizer.expect(trial.params, trial.context, fidelity=trial.fidelity)
     for report in reports:
         optimizer.report(mine, dict.fromkeys(optimizer.fidelity or (), report.step), report.value)

@@ -62,12 +62,12 @@ class TrialRows:
 
     def value(self, name: str) -> str:
         """Column of a measure."""
-        its = self.measures.get(name)
-        if its is None or its.role == "tracked":
+        measure = self.measures.get(name)
+        if measure is None or measure.role == "tracked":
             return f"measure.{name}"
-        if its.role == "constraint":
-            return f"constraint.{its.name}"
-        if its.role == "cost":
+        if measure.role == "constraint":
+            return f"constraint.{measure.name}"
+        if measure.role == "cost":
             return self.own("cost")
         return VALUE if self.measures.is_single else f"value.{name}"
 
@@ -187,12 +187,12 @@ class TrialRows:
         told = {name: self._reading(name, cell, cells) for name, cell in told.items()}
         if any(name in told for name in self.measures.objectives):
             told = dict.fromkeys(self.measures.objectives) | told
-            missing = {its.name: None for name, its in self.measures.constraints.items() if name not in told}
+            missing = {measure.name: None for name, measure in self.measures.constraints.items() if name not in told}
             return self.measures.readings(told, constraints=missing, cost=cost)
         if state in ("done", "stopped", *PARTS):
             raise ValueError("it has no value: drop it, or give it the state 'failed' in a column 'state'")
         paid = {} if cost is None else {self.measures.cost: (Reading(checked_cost(cost)),)}
-        return paid | {name: (its if isinstance(its, Reading) else Reading(its),) for name, its in told.items()}
+        return paid | {name: (given if isinstance(given, Reading) else Reading(given),) for name, given in told.items()}
 
     def _reading(self, name: str, value: Any, cells: Mapping[Any, Any]) -> Any:
         """A cell, with the noise and the bound that other cells of its row have."""
@@ -250,7 +250,7 @@ def _whole(piece: Piece, before: Sequence[Piece]) -> Trial:
         trial = replace(trial, state="running", fidelity=None)
     runs = [part.trial for part in before if part.state == "run"]
     names = dict.fromkeys([*(name for run in runs for name in run.readings), *trial.readings])
-    readings = {name: [its for run in runs for its in run.readings.get(name, ())] for name in names}
+    readings = {name: [reading for run in runs for reading in run.readings.get(name, ())] for name in names}
     readings = {name: each or list(trial.readings[name]) for name, each in readings.items()}
     for report in reversed([part.trial for part in before if part.state == "reported"]):
         step = next(iter((report.fidelity or {}).values()), None)

@@ -170,21 +170,21 @@ def _steps(calibration: OptimizerConfig) -> dict[str, Any]:
     both = {its.name: (getattr(calibration, its.name), getattr(default, its.name)) for its in fields(OptimizerConfig)}
     others = {name: ours for name, (ours, usual) in both.items() if ours != usual}
     # without addresses of functions, which differ between processes
-    texts = {name: re.sub(r" at 0x[0-9a-fA-F]+", "", repr(its)) for name, its in others.items()}
-    return {name: its if isinstance(its, int | float) else texts[name] for name, its in others.items()}
+    texts = {name: re.sub(r" at 0x[0-9a-fA-F]+", "", repr(step)) for name, step in others.items()}
+    return {name: step if isinstance(step, int | float) else texts[name] for name, step in others.items()}
 
 
 def _calibration(stored: Mapping[str, Any], given: OptimizerConfig | None) -> OptimizerConfig:
     """The configuration: the given one, or one that is rebuilt from numbers; OtherCalibration if it is another."""
-    numbers: dict[str, Any] = {name: its for name, its in stored.items() if isinstance(its, int | float)}
-    found = given or OptimizerConfig(**numbers)
-    if _steps(found) != stored:
-        was, came = ", ".join(f"{name}={its}" for name, its in stored.items()), "none" if given is None else repr(given)
+    numbers: dict[str, Any] = {name: step for name, step in stored.items() if isinstance(step, int | float)}
+    config = given or OptimizerConfig(**numbers)
+    if _steps(config) != stored:
+        was, came = ", ".join(f"{name}={old}" for name, old in stored.items()), "none" if given is None else repr(given)
         raise OtherCalibration(
             f"was saved with OptimizerConfig({was}), got {came}: pass the same with Optimizer.load(path, "
             "calibration=...)"
         )
-    return found
+    return config
 
 
 def _space(space: Space) -> dict[str, Any]:
@@ -215,15 +215,15 @@ def _params(space: Space, params: Any) -> Any:
 
 def _points(optimizer: Any) -> list[dict[str, Any]]:
     """Points in the order of their numbers, with their coordinates where the params do not give the same to the bit."""
-    history, found = optimizer._history, []
+    history, points = optimizer._history, []
     encoded = history.space.encode(history.params) if history.params else history.points
     for params, at, usual in zip(history.params, history.points, encoded, strict=True):
         chosen, context, fidelity = optimizer._contexts.without_context(params)
         point = {"params": _params(optimizer.space, chosen)}
         point |= {} if context is None else {"context": _plain(context)}
         point |= {} if fidelity is None else {"fidelity": _plain(fidelity)}
-        found.append(point if (at == usual).all() else point | {"at": at.tolist()})
-    return found
+        points.append(point if (at == usual).all() else point | {"at": at.tolist()})
+    return points
 
 
 def _answer(answer: Answer) -> dict[str, Any]:
@@ -260,8 +260,8 @@ def _of_format_1(content: Mapping[str, Any], measures: Measures) -> tuple[list[d
         read = [*zip(measures.objectives, values, strict=not is_failure)]
         limited = [*zip(measures.constraints, stored["constraints"], strict=not is_failure)]
         known = {
-            name: [measures[name].sign * clipped(_measured(value)), noise, int(measures[name].sign) * its]
-            for pairs, noise, its in ((read, stored["noise"], bound), (limited, None, 0))
+            name: [measures[name].sign * clipped(_measured(value)), noise, int(measures[name].sign) * cut]
+            for pairs, noise, cut in ((read, stored["noise"], bound), (limited, None, 0))
             for name, value in pairs
             if value is not None
         }
@@ -310,6 +310,6 @@ def _value(record: Any) -> Any:
         name = next(iter(record), "")
         if name == TUPLE:
             return tuple(_value(record[name]))
-        found = {key: _value(each) for key, each in record.items()}
-        return CLASSES[name](**found[name]) if name in CLASSES else found
+        values = {key: _value(each) for key, each in record.items()}
+        return CLASSES[name](**values[name]) if name in CLASSES else values
     return record

@@ -77,7 +77,7 @@ class Standing(NamedTuple):
             rows += [(str(name), shown(value)) for name, value in items]
         if self.front is not None:
             rows.append(("front", _settings(self.front) + self._remarks()))
-            rows += [(", ".join(f"{n} {its.in_words(n)}" for n in its.values), shown(its.params)) for its in self.front]
+            rows += [(", ".join(f"{n} {row.in_words(n)}" for n in row.values), shown(row.params)) for row in self.front]
         cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
         return f'<table class="noregret-optimizer"><caption>Optimizer</caption>{cells}</table>'
 
@@ -100,7 +100,7 @@ class Standing(NamedTuple):
         remarks += [f"; {self.gain}"] * bool(self.gain)
         remarks += [f"; {change_in_words(self.half_life)}"] * (self.half_life < math.inf)
         remarks += [f"; {self.shift}"] if self.shift else []
-        remarks += [f"; {its} if not: opt.correct({its.trial}, value)" for its in self.doubts]
+        remarks += [f"; {doubt} if not: opt.correct({doubt.trial}, value)" for doubt in self.doubts]
         return "".join(remarks)
 
 

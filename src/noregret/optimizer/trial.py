@@ -67,7 +67,7 @@ class Reading:
             raise ValueError(f"bound must be 'at_least', 'at_most' or None, got {self.bound!r}")
 
     def __repr__(self) -> str:
-        parts = ((its.name, getattr(self, its.name)) for its in fields(self)[1:])
+        parts = ((slot.name, getattr(self, slot.name)) for slot in fields(self)[1:])
         return f"Reading({self.value!r}{''.join(f', {name}={part!r}' for name, part in parts if part is not None)})"
 
 
@@ -187,12 +187,12 @@ class Trial:
 
     def by_step(self) -> list[tuple[float, Readings]]:
         """Readings on the way, by rising step, which they then have no more."""
-        found: dict[float, dict[str, tuple[Reading, ...]]] = {}
+        steps: dict[float, dict[str, tuple[Reading, ...]]] = {}
         for name in self.readings:
             for reading in self.reports(name):
                 if reading.step is not None:
-                    found.setdefault(reading.step, {})[name] = (replace(reading, step=None),)
-        return sorted(found.items())
+                    steps.setdefault(reading.step, {})[name] = (replace(reading, step=None),)
+        return sorted(steps.items())
 
     def reading(self, name: str = VALUE) -> Reading | None:
         """Reading of a measure that counts: the median of several runs; None if it was not measured."""
@@ -240,7 +240,7 @@ def corrected(old: AnyTrial, readings: Readings, reason: str = "") -> AnyTrial:
     """
     if old.state == "done" and old.readings == readings:
         return old
-    before = Trial(**{its.name: getattr(old, its.name) for its in fields(Trial)})
+    before = Trial(**{slot.name: getattr(old, slot.name) for slot in fields(Trial)})
     before = replace(before, state="withdrawn", failure=reason, earlier=())
     return replace(old, state="done", readings=readings, failure="", earlier=(*old.earlier, before))
 
@@ -299,14 +299,14 @@ def dump(trial: Trial) -> Json:
     >>> dump(Trial(3, {"x": 0.5}, state="done", readings={"value": (Reading(2.0, noise=0.1),)}))
     {'id': 3, 'params': {'x': 0.5}, 'state': 'done', 'readings': {'value': {'value': 2.0, 'noise': 0.1}}}
     """
-    parts = ((its, getattr(trial, its.name)) for its in fields(Trial))
-    found: Json = {its.name: part for its, part in parts if its.default != part or its.name == "state"}
-    found |= {name: found[name].isoformat() for name in ("started", "ended") if name in found}
-    if "earlier" in found:
-        found["earlier"] = [dump(each) for each in trial.earlier]
-    if found.pop("readings"):
-        found["readings"] = {name: dump_readings(each) for name, each in trial.readings.items()}
-    return found
+    parts = ((slot, getattr(trial, slot.name)) for slot in fields(Trial))
+    document: Json = {slot.name: part for slot, part in parts if slot.default != part or slot.name == "state"}
+    document |= {name: document[name].isoformat() for name in ("started", "ended") if name in document}
+    if "earlier" in document:
+        document["earlier"] = [dump(each) for each in trial.earlier]
+    if document.pop("readings"):
+        document["readings"] = {name: dump_readings(each) for name, each in trial.readings.items()}
+    return document
 
 
 def dump_readings(readings: Sequence[Reading]) -> Json | list[Json]:
@@ -321,7 +321,7 @@ def load(document: Mapping[str, Any]) -> Trial:
     >>> load(dump(Trial(3, {"x": 0.5}, state="failed", failure="exit code 1")))
     Trial(id=3, params={'x': 0.5}, state='failed')
     """
-    parts = {its.name: document[its.name] for its in fields(Trial) if its.name in document}
+    parts = {slot.name: document[slot.name] for slot in fields(Trial) if slot.name in document}
     parts |= {name: datetime.fromisoformat(parts[name]) for name in ("started", "ended") if name in parts}
     parts["readings"] = {name: load_readings(each) for name, each in document.get("readings", {}).items()}
     parts["earlier"] = tuple(load(each) for each in document.get("earlier", ()))

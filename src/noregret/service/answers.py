@@ -69,19 +69,19 @@ def faults(errors: Iterable[Any]) -> list[tuple[list[str | int], str, str]]:
     """Fields at fault from errors of pydantic: the place, what must hold, and the kind of the fault."""
     return [
         (
-            [part for part in its["loc"] if part not in models.KINDS],
-            its["msg"].removeprefix("Value error, "),
-            its["type"],
+            [part for part in error["loc"] if part not in models.KINDS],
+            error["msg"].removeprefix("Value error, "),
+            error["type"],
         )
-        for its in errors
+        for error in errors
     ]
 
 
 def listed(studies: Studies, after: str, limit: int) -> models.StudiesForm:
     """Studies by name, without conclusions."""
-    found = studies.listed(after, limit + 1)
-    more = found[limit - 1].name if len(found) > limit else None
-    return models.StudiesForm(studies=[_listed(study) for study in found[:limit]], next=more)
+    rows = studies.listed(after, limit + 1)
+    more = rows[limit - 1].name if len(rows) > limit else None
+    return models.StudiesForm(studies=[_listed(study) for study in rows[:limit]], next=more)
 
 
 def described(study: LiveStudy, context: Any) -> models.StudyState:
@@ -115,7 +115,7 @@ def asked(trials: Assignment) -> models.AskedForm:
 
 def told(study: LiveStudy, form: models.OutcomesForm) -> models.TrialStates:
     """States of trials after their observations are stored, all or none."""
-    outcomes = [_outcome(study, its, ("trials", place)) for place, its in enumerate(form.trials)]
+    outcomes = [_outcome(study, trial, ("trials", place)) for place, trial in enumerate(form.trials)]
     try:
         numbers = study.tell_many(outcomes)
     except RefusedOutcome as error:
@@ -127,7 +127,7 @@ def told(study: LiveStudy, form: models.OutcomesForm) -> models.TrialStates:
         text = f"trials[{error.place}]: trial {number} {said} already, which stays: nothing was stored"
         raise Contradiction(text) from None
     stored = zip(numbers, outcomes, strict=True)
-    return models.TrialStates(trials=[state_of(study, replace(its, id=number)) for number, (its, _) in stored])
+    return models.TrialStates(trials=[state_of(study, replace(trial, id=number)) for number, (trial, _) in stored])
 
 
 def _outcome(study: LiveStudy, form: models.OutcomeForm, place: Place) -> tuple[Record, str]:
@@ -179,8 +179,8 @@ def _paid(study: LiveStudy, cost: float | None) -> Readings:
 
 def state_of(study: LiveStudy, record: Record) -> models.TrialState:
     """State of a trial."""
-    its = study.measures.described(record)
-    return models.TrialState(**{name: its[name] for name in models.TrialState.model_fields if name in its})
+    facts = study.measures.described(record)
+    return models.TrialState(**{name: facts[name] for name in models.TrialState.model_fields if name in facts})
 
 
 def corrected(study: LiveStudy, id: int, form: models.CorrectionForm) -> models.RecordForm:
@@ -210,10 +210,10 @@ def withdrawn(study: LiveStudy, id: int, because: str) -> models.RecordForm:
 
 def _changed(study: LiveStudy, id: int, change: Callable[[], Record | None]) -> models.RecordForm:
     with _unless_contradicted():
-        found = change()
-    if found is None:
+        record = change()
+    if record is None:
         raise Unknown(f"there is no trial {id}")
-    return record_form(study, found)
+    return record_form(study, record)
 
 
 def reported(study: LiveStudy, id: int, form: models.ReportForm) -> models.VerdictForm:
@@ -242,8 +242,8 @@ def front(study: LiveStudy, context: Any, reference: Any = None) -> models.Front
         members = optimizer.front(here)
     with field_of("reference"):
         volume = optimizer.hypervolume(reference, here)
-    found = [models.FrontEstimateForm(**member_json(member)) for member in members]
-    return models.FrontForm(front=found, hypervolume=models.HypervolumeForm(**vars(volume)))
+    forms = [models.FrontEstimateForm(**member_json(member)) for member in members]
+    return models.FrontForm(front=forms, hypervolume=models.HypervolumeForm(**vars(volume)))
 
 
 def best(
@@ -280,8 +280,8 @@ def _picked(study: LiveStudy, context: dict[str, Any] | None, limits: Any, weigh
     with _unless_contradicted():
         optimizer.front(context)
     with field_of(*place):
-        found: JointEstimate = optimizer.best(context, limits=limits, weights=weights)
-        return found
+        picked: JointEstimate = optimizer.best(context, limits=limits, weights=weights)
+        return picked
 
 
 def predicted(study: LiveStudy, form: models.PredictForm) -> models.EstimateForm | models.FrontEstimateForm:
@@ -290,10 +290,10 @@ def predicted(study: LiveStudy, form: models.PredictForm) -> models.EstimateForm
     with field_of("params"):
         params = study.study.settings.checked(form.params)
     with _unless_contradicted():
-        found = study.known().optimizer.predict(params, context)
-    if isinstance(found, JointEstimate):
-        return models.FrontEstimateForm(**member_json(found))
-    return estimated(found)
+        estimate = study.known().optimizer.predict(params, context)
+    if isinstance(estimate, JointEstimate):
+        return models.FrontEstimateForm(**member_json(estimate))
+    return estimated(estimate)
 
 
 def gain(study: LiveStudy, context: Any, limits: Any = None, weights: Any = None) -> models.GainForm | models.GainsForm:
@@ -307,10 +307,10 @@ def gain(study: LiveStudy, context: Any, limits: Any = None, weights: Any = None
     if study.study.baseline is None:
         raise Contradiction("there is nothing to compare with: make a study with a baseline")
     with _unless_contradicted():
-        found = study.known().optimizer.gain(here, limits=limits, weights=weights)
-    if isinstance(found, Gains):
-        return models.GainsForm(gains={name: _gain(its) for name, its in found.items()}, text=str(found))
-    return _gain(found)
+        gains = study.known().optimizer.gain(here, limits=limits, weights=weights)
+    if isinstance(gains, Gains):
+        return models.GainsForm(gains={name: _gain(change) for name, change in gains.items()}, text=str(gains))
+    return _gain(gains)
 
 
 def done(
@@ -326,10 +326,10 @@ def done(
     here, known = context_of(study, context), study.known()
     if not known.has_value:
         return models.DoneForm(done=False, gap=None, remaining=None, level=LEVEL, text="there is no value yet")
-    stop, its = known.optimizer.done(within, confidence, by, context=here), known.optimizer.best(here)
-    text = its.remaining_in_words() if its.has_gap else "too few values to say what is left to gain"
-    numbers = {"gap": finite(its.gap), "remaining": finite(its.remaining)}
-    return models.DoneForm(done=stop, **numbers, level=its.level, text=text)
+    stop, estimate = known.optimizer.done(within, confidence, by, context=here), known.optimizer.best(here)
+    text = estimate.remaining_in_words() if estimate.has_gap else "too few values to say what is left to gain"
+    numbers = {"gap": finite(estimate.gap), "remaining": finite(estimate.remaining)}
+    return models.DoneForm(done=stop, **numbers, level=estimate.level, text=text)
 
 
 def context_of(study: LiveStudy, given: Any, place: Place = ("context",)) -> dict[str, Any] | None:
@@ -350,7 +350,7 @@ def counted(study: LiveStudy) -> Counter[State]:
 
 def states(counts: Mapping[State, int]) -> models.StateCounts:
     """Number of trials by the states that requests have, from those of the storage."""
-    running, failed = (sum(counts.get(its, 0) for its in both) for both in (WAITING, WITHOUT_VALUE))
+    running, failed = (sum(counts.get(state, 0) for state in both) for both in (WAITING, WITHOUT_VALUE))
     return models.StateCounts(running=running, done=counts.get("done", 0), failed=failed)
 
 
@@ -358,21 +358,21 @@ def in_words(study: LiveStudy, record: Record, other: Record | None = None) -> s
     """The outcome that a trial has, and in which details another one with the same value differs from it."""
     if record.state in WITHOUT_VALUE:
         return f"has failed ({record.failure})" if record.state == "failed" else f"is {record.state}"
-    its, its_other = study.measures.described(record), study.measures.described(other or record)
-    bound = its.get("bound")
-    said = f"has the {f'bound {bound}' if bound else 'value'} {its['value']!r}"
-    if any(its.get(name) != its_other.get(name) for name in ("value", "bound")):
+    row, other_row = study.measures.described(record), study.measures.described(other or record)
+    bound = row.get("bound")
+    said = f"has the {f'bound {bound}' if bound else 'value'} {row['value']!r}"
+    if any(row.get(name) != other_row.get(name) for name in ("value", "bound")):
         return said
-    details = [name for name in DETAILS if its.get(name) != its_other.get(name)]
-    details += ["readings"] * (not details and its["readings"] != its_other["readings"])
+    details = [name for name in DETAILS if row.get(name) != other_row.get(name)]
+    details += ["readings"] * (not details and row["readings"] != other_row["readings"])
     return f"{said} with other {' and '.join(details)}" if details else said
 
 
 def best_form(found: Estimate, half_life: float) -> models.BestForm:
     """The recommended params, and the half-life of observations."""
-    its, names = best_json(found), ("name", "from", "to", "gain", "lower", "upper")
-    changes = [dict(zip(names, change.values(), strict=True)) for change in its["changes"]]
-    return models.BestForm(**its | {"changes": changes, "half_life": finite(half_life)})
+    document, names = best_json(found), ("name", "from", "to", "gain", "lower", "upper")
+    changes = [dict(zip(names, change.values(), strict=True)) for change in document["changes"]]
+    return models.BestForm(**document | {"changes": changes, "half_life": finite(half_life)})
 
 
 def estimated(found: Estimate) -> models.EstimateForm:
@@ -385,12 +385,12 @@ def _gain(found: Gain) -> models.GainForm:
     ends = {"lower": finite(found.lower), "upper": finite(found.upper)}
     relative = found.relative if found.relative and all(map(isfinite, found.relative)) else None
     both = {"best": estimated(found.best), "baseline": estimated(found.baseline)}
-    its, measured = found.measured, None
-    if its:
-        numbers = {name: finite(getattr(its, name)) for name in ("estimate", "lower", "upper")}
-        percent: Any = its.percent and tuple(map(finite, its.percent))
-        measured = models.PairedForm(**numbers, pairs=its.pairs, level=its.level, percent=percent, text=str(its))
-    more = {"relative": relative, "measured": measured, "text": str(found)}
+    paired, form = found.measured, None
+    if paired:
+        numbers = {name: finite(getattr(paired, name)) for name in ("estimate", "lower", "upper")}
+        percent: Any = paired.percent and tuple(map(finite, paired.percent))
+        form = models.PairedForm(**numbers, pairs=paired.pairs, level=paired.level, percent=percent, text=str(paired))
+    more = {"relative": relative, "measured": form, "text": str(found)}
     return models.GainForm(**vars(found) | ends | both | more)
 
 

@@ -148,9 +148,9 @@ class ModelClient:
             start, replay = (0, self._replay) if self._sent is None else (_shared(self._sent, answers), None)
             self._sent = None
             try:
-                found: T = self._chooser.ask(Request(self._study, replay, start, answers[start:], settled, then, fits))
+                answer: T = self._chooser.ask(Request(self._study, replay, start, answers[start:], settled, then, fits))
                 self._sent = list(answers)
-                return found
+                return answer
             except ChooserLost:
                 LOG.error("a process that chooses what to measure has ended: the server does so itself")
                 self._chooser = None
@@ -207,8 +207,8 @@ def itself(optimizer: Optimizer) -> Optimizer:
 
 def chosen(pending: Sequence[Trial], contexts: Sequence[Params | None], optimizer: Optimizer) -> list[Trial]:
     """Next trials in each of these contexts, one after another, with these trials pending."""
-    for its in pending:
-        optimizer.expect(its.params, its.context, fidelity=its.fidelity, number=its.number)
+    for trial in pending:
+        optimizer.expect(trial.params, trial.context, fidelity=trial.fidelity, number=trial.number)
     return [optimizer.ask(context=context) for context in contexts]
 
 

@@ -132,7 +132,7 @@ class Connection:
         check_names(self.create, options)
         if not isinstance(space, Mapping):
             space = [_params(row) for row in space]
-        given: dict[str, Any] = {name: its for name, its in options.items() if its is not None}
+        given: dict[str, Any] = {name: option for name, option in options.items() if option is not None}
         problem = ProblemDescription(space=space, goal=goal or "minimize", context=context, **given)
         form = problem_form(problem) | {"goal": goal} if goal else problem_form(problem)  # the server refuses both
         self._send("POST", "/studies", {"name": self.study, **form})
@@ -150,9 +150,7 @@ class Connection:
         """
         body = {"count": 1 if count is None else count, "context": context, "client": client}
         asked = self._send("POST", f"{self._path}/ask", body)["trials"]
-        trials = [
-            Trial(found["id"], found["params"], context=context, fidelity=found.get("fidelity")) for found in asked
-        ]
+        trials = [Trial(row["id"], row["params"], context=context, fidelity=row.get("fidelity")) for row in asked]
         return trials[0] if count is None else trials
 
     def tell(
@@ -227,14 +225,14 @@ class Connection:
         measures = checking.measures
         counts: Counter[str] = Counter()
         rows: list[dict[str, Any]] = []
-        for its in checking.trials:
-            row: dict[str, Any] = {"params": its.params, "context": its.context}
-            if its.state == "failed":
-                row |= {"failed": True, **_cost(its.value(measures.cost))}
-            elif its.state == "done":
-                row |= {} if its.fidelity is None else {"fidelity": its.fidelity}
-                row |= {} if its.block is None else {"block": its.block}
-                known = {name: dump_readings(its.runs(name)) for name in its.readings if its.runs(name)}
+        for trial in checking.trials:
+            row: dict[str, Any] = {"params": trial.params, "context": trial.context}
+            if trial.state == "failed":
+                row |= {"failed": True, **_cost(trial.value(measures.cost))}
+            elif trial.state == "done":
+                row |= {} if trial.fidelity is None else {"fidelity": trial.fidelity}
+                row |= {} if trial.block is None else {"block": trial.block}
+                known = {name: dump_readings(trial.runs(name)) for name in trial.readings if trial.runs(name)}
                 row |= {"readings": {**dict.fromkeys((*measures.objectives, *measures.constraints)), **known}}
             else:
                 continue
@@ -261,13 +259,13 @@ class Connection:
 
     def front(self, context: Any = None) -> list[JointEstimate]:
         """The params that are likely best in some trade-off of several objectives: `Optimizer.front`."""
-        return [_estimate(its) for its in self._send("GET", f"{self._path}/front?{_query(context)}")["front"]]
+        return [_estimate(member) for member in self._send("GET", f"{self._path}/front?{_query(context)}")["front"]]
 
     def hypervolume(self, reference: Mapping[str, float] | None = None, context: Any = None) -> Hypervolume:
         """Volume between the front and a reference point, with its interval: `Optimizer.hypervolume`."""
         wish = {} if reference is None else {"reference": json.dumps(reference)}
-        found = self._send("GET", f"{self._path}/front?{_query(context, **wish)}")["hypervolume"]
-        return Hypervolume(**{key: _bound(key, its) for key, its in found.items()})
+        answer = self._send("GET", f"{self._path}/front?{_query(context, **wish)}")["hypervolume"]
+        return Hypervolume(**{key: _bound(key, value) for key, value in answer.items()})
 
     def predict(self, params: Any, context: Any = None) -> Any:
         """Estimate for these params, in this context if there are contexts."""
@@ -275,10 +273,10 @@ class Connection:
 
     def gain(self, context: Any = None, *, limits: Any = None, weights: Any = None) -> Any:
         """Difference between `best` and the baseline, with its interval, or in each of several objectives."""
-        found = self._send("GET", f"{self._path}/gain?{_query(context, **_wish(limits, weights))}")
-        if "gains" in found:
-            return Gains({name: _gain(its) for name, its in found["gains"].items()})
-        return _gain(found)
+        answer = self._send("GET", f"{self._path}/gain?{_query(context, **_wish(limits, weights))}")
+        if "gains" in answer:
+            return Gains({name: _gain(gain) for name, gain in answer["gains"].items()})
+        return _gain(answer)
 
     def done(self, within: float | str, confidence: float = 0.95, by: StopRule = "model", context: Any = None) -> bool:
         """Return True if no setting is likely to be better than `best` by more than ``within``: `Optimizer.done`."""
@@ -318,13 +316,13 @@ class Connection:
 def _estimate(answer: Mapping[str, Any]) -> Any:
     """Estimate of one objective or of several, out of an answer."""
     if "values" in answer:
-        known = answer.keys() & {its.name for its in fields(JointEstimate)}
-        ends = {key: {name: _bound(key, its) for name, its in answer[key].items()} for key in ("lower", "upper")}
+        known = answer.keys() & {field.name for field in fields(JointEstimate)}
+        ends = {key: {name: _bound(key, end) for name, end in answer[key].items()} for key in ("lower", "upper")}
         return JointEstimate(**{key: answer[key] for key in known} | ends)
-    known = answer.keys() & {its.name for its in fields(RemoteEstimate)} - {"changes"}  # newer servers send more fields
+    known = answer.keys() & {field.name for field in fields(RemoteEstimate)} - {"changes"}  # newer servers send more
     changes = [
-        (its["name"], its["from"], its["to"], *(_bound(key, its[key]) for key in ("gain", "lower", "upper")))
-        for its in answer.get("changes", ())
+        (moved["name"], moved["from"], moved["to"], *(_bound(key, moved[key]) for key in ("gain", "lower", "upper")))
+        for moved in answer.get("changes", ())
     ]
     return RemoteEstimate(**{key: _bound(key, answer[key]) for key in known}, changes=changes)
 
@@ -335,10 +333,10 @@ def _gain(found: Mapping[str, Any]) -> Gain:
     numbers = {name: _bound(name, found[name]) for name in ("estimate", "lower", "upper", "goal", "level")}
     more: dict[str, Any] = {"relative": found["relative"] and tuple(found["relative"])}
     more["is_positive"] = found.get("is_positive", False)
-    if its := found.get("measured"):  # older servers do not send it
+    if measured := found.get("measured"):  # older servers do not send it
         names = "estimate", "lower", "upper"
-        known = {name: _bound(name, its[name]) for name in (*names, "pairs", "level")}
-        percent = its["percent"] and Percent(*map(_bound, names, its["percent"]))
+        known = {name: _bound(name, measured[name]) for name in (*names, "pairs", "level")}
+        percent = measured["percent"] and Percent(*map(_bound, names, measured["percent"]))
         more["measured"] = MeasuredGain(**known, goal=found["goal"], percent=percent)
     return Gain(**numbers, best=best, baseline=baseline, **more)
 
@@ -349,7 +347,7 @@ def _bound(key: str, value: Any) -> Any:
 
 
 def _wish(limits: Any, weights: Any) -> dict[str, str]:
-    return {name: json.dumps(its) for name, its in (("limits", limits), ("weights", weights)) if its is not None}
+    return {name: json.dumps(wish) for name, wish in (("limits", limits), ("weights", weights)) if wish is not None}
 
 
 def _query(context: Any, **values: Any) -> str:
@@ -369,14 +367,14 @@ def _told(value: Any, bound: str | None, noise: Any, constraints: Any, readings:
     """Fields of a request with what was measured; those that older servers do not know only where they are needed."""
     body: dict[str, Any] = {"noise": None if noise is None else checked_noise(_number(noise))}
     body["constraints"] = constraints and {
-        name: _sent(f"constraint {name!r}", its) for name, its in constraints.items()
+        name: _sent(f"constraint {name!r}", number) for name, number in constraints.items()
     }
-    more = {name: _sent(repr(name), its) for name, its in (readings or {}).items()}
+    more = {name: _sent(repr(name), number) for name, number in (readings or {}).items()}
     if isinstance(value, Reading):
         value = {VALUE: value}
     if isinstance(value, Mapping):
-        named = {name: _sent(repr(name), its) for name, its in value.items()}
-        is_plain = all(its is None or isinstance(its, float) for its in named.values())
+        named = {name: _sent(repr(name), number) for name, number in value.items()}
+        is_plain = all(number is None or isinstance(number, float) for number in named.values())
         more = more if is_plain else {**named, **more}
         body |= {"value": named} if is_plain else {}
     elif value is not None:
@@ -389,7 +387,7 @@ def _sent(name: str, given: Any) -> Any:
     if isinstance(given, Reading):
         return dump_readings([given])
     if isinstance(given, list | tuple):
-        return [_sent(name, its) for its in given]
+        return [_sent(name, part) for part in given]
     try:
         return None if given is None else checked_value(_number(given))
     except ValueError:
@@ -403,7 +401,7 @@ def _id(trial: Trial | int) -> int:
 def _params(given: Any) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise ValueError(f"trial must be one of ask(), or the params of a past measurement as a dict, got {given!r}")
-    return {name: its.item() if hasattr(its, "item") else its for name, its in given.items()}  # numbers of NumPy
+    return {name: value.item() if hasattr(value, "item") else value for name, value in given.items()}  # of NumPy
 
 
 def _portions(rows: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

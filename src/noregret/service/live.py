@@ -93,7 +93,7 @@ class BatchQueue(Generic[Asked, Answered]):
 
     def _answer(self, lot: Sequence[tuple[Asked, Future[Answered]]]) -> None:
         try:
-            found = self._work([asked for asked, _ in lot]) if lot else []
+            results = self._work([asked for asked, _ in lot]) if lot else []
         except BaseException as error:  # the future reports it, whatever it is
             if len(lot) > 1 and not isinstance(error, self._for_all):
                 for one in lot:
@@ -102,8 +102,8 @@ class BatchQueue(Generic[Asked, Answered]):
             for _, answer in lot:
                 answer.set_exception(error)
         else:
-            for (_, answer), its in zip(lot, found, strict=True):
-                answer.set_result(its)
+            for (_, answer), result in zip(lot, results, strict=True):
+                answer.set_result(result)
 
 
 class NoStudy(LookupError):
@@ -148,8 +148,8 @@ class LiveTable(TrialTable):
 
     def outcomes(self, numbers: Iterable[int]) -> list[Record]:
         """Those of these trials that count."""
-        found = map(self.records.__getitem__, numbers)
-        return [record for record in found if record.state != "withdrawn"]
+        records = map(self.records.__getitem__, numbers)
+        return [record for record in records if record.state != "withdrawn"]
 
     def check(self, transaction: Transaction) -> None:
         """Raise Deleted if the study was deleted, here or by another server."""
@@ -162,7 +162,7 @@ class LiveTable(TrialTable):
         known: dict[str, int] = {}
         for record in self.records.values():
             if record.is_finished:
-                own = (mark_of(_without_reports(its)) for its in (record, *record.earlier))
+                own = (mark_of(_without_reports(version)) for version in (record, *record.earlier))
                 for mark in [record.mark] if record.mark else own:
                     known.setdefault(mark, record.number)
         return known
@@ -390,25 +390,25 @@ class LiveStudy:
     def _store(self, outcomes: Sequence[tuple[Record, str]]) -> list[int]:
         self.ledger.refresh()
         numbers: list[int] = []
-        known = self.ledger.marks() if any(its.number < 0 for its, _ in outcomes) else {}
+        known = self.ledger.marks() if any(outcome.number < 0 for outcome, _ in outcomes) else {}
         new: dict[str, Record] = {}
-        for place, (its, origin) in enumerate(outcomes):
-            if its.number >= 0:
-                if its.number not in self.ledger.records:
+        for place, (outcome, origin) in enumerate(outcomes):
+            if outcome.number >= 0:
+                if outcome.number not in self.ledger.records:
                     raise RefusedOutcome(place, None)
-                numbers.append(its.number)
+                numbers.append(outcome.number)
                 continue
-            marks = mark_of(its, origin), mark_of_1_0(its, self.measures, origin)
+            marks = mark_of(outcome, origin), mark_of_1_0(outcome, self.measures, origin)
             if not known.keys() & set(marks):
                 known[marks[0]] = self.ledger.next + len(new)
-                new[marks[0]] = its
+                new[marks[0]] = outcome
             numbers.append(next(known[mark] for mark in marks if mark in known))
-        measured = [(its.number, place, its) for place, (its, _) in enumerate(outcomes) if its.number >= 0]
+        measured = [(trial.number, place, trial) for place, (trial, _) in enumerate(outcomes) if trial.number >= 0]
         with self._storage.transaction() as transaction:
             self.ledger.check(transaction)
-            for number, place, its in sorted(measured, key=lambda found: found[:2]):  # as single outcomes: no deadlocks
-                stands = _stored(transaction, self.ledger.study, self.ledger.records[number], its)
-                if not agree(stands, its):
+            for number, place, outcome in sorted(measured, key=lambda row: row[:2]):  # as single outcomes: no deadlocks
+                stands = _stored(transaction, self.ledger.study, self.ledger.records[number], outcome)
+                if not agree(stands, outcome):
                     raise RefusedOutcome(place, stands)
             trials.add_imported(transaction, self.ledger.study, self.ledger.next, new, self.measures)
         return numbers
@@ -417,11 +417,11 @@ class LiveStudy:
         keys = [_key(request, place) for place, request in enumerate(requests)]
         largest: dict[object, AskRequest] = {}
         for key, request in zip(keys, requests, strict=True):
-            largest[key] = max(largest.get(key, request), request, key=lambda its: its.count)
+            largest[key] = max(largest.get(key, request), request, key=lambda wish: wish.count)
         with self._lock:
             asked = list(largest.values())
-            found = self._storage.patiently(lambda: unless_overtaken(lambda: self._grant(asked)))
-        granted = dict(zip(largest, found, strict=True))
+            assignments = self._storage.patiently(lambda: unless_overtaken(lambda: self._grant(asked)))
+        granted = dict(zip(largest, assignments, strict=True))
         return [granted[key][: request.count] for key, request in zip(keys, requests, strict=True)]
 
     def _grant(self, requests: Sequence[AskRequest]) -> list[Assignment]:
@@ -437,7 +437,7 @@ class LiveStudy:
         if request.client is None:
             return []
         pending = (self.ledger.pending[number] for number in sorted(self.ledger.pending))
-        own = (its for its in pending if (its.holder.get("client"), its.context) == (request.client, request.context))
+        own = (run for run in pending if (run.holder.get("client"), run.context) == (request.client, request.context))
         return list(islice(own, request.count))
 
     def _abandoned(self) -> list[int]:
@@ -448,7 +448,7 @@ class LiveStudy:
         taken = {record.number for plan in plans for record in plan.running}
         for number in sorted(set(self._abandoned()) - taken):
             record = self.ledger.pending[number]
-            plan = next((its for its in plans if its.missing > 0 and its.request.context == record.context), None)
+            plan = next((plan for plan in plans if plan.missing > 0 and plan.request.context == record.context), None)
             if plan:
                 plan.running.append(record)
 
@@ -460,16 +460,16 @@ class LiveStudy:
         fresh, fits = self.fitting.ready(told, fresh, self.ledger.outcomes(fresh))
         pending: list[Trial] = [*self.ledger.unknown(fresh)]
         contexts = [plan.request.context for plan in plans for _ in range(plan.missing)]
-        outcomes, found = told + self.ledger.outcomes(fresh), list[Trial]()
+        outcomes, proposed = told + self.ledger.outcomes(fresh), list[Trial]()
         for first in range(0, len(contexts), PORTION):
             some = contexts[first : first + PORTION]
-            found += self._model(outcomes, partial(chosen, [*pending, *found], some), fits=fits)
-        asked = iter(found)
+            proposed += self._model(outcomes, partial(chosen, [*pending, *proposed], some), fits=fits)
+        asked = iter(proposed)
         for plan in plans:
             while plan.missing > 0:
-                its = next(asked)
+                trial = next(asked)
                 known, context = tuple(fresh), plan.request.context
-                plan.suggestions.append(Record(-1, its.params, context=context, fidelity=its.fidelity, told=known))
+                plan.suggestions.append(Record(-1, trial.params, context=context, fidelity=trial.fidelity, told=known))
                 fresh = []
 
     def _write(self, plans: Sequence[AskPlan]) -> list[Assignment]:
@@ -488,7 +488,7 @@ class LiveStudy:
                     held = replace(suggestion, holder=_holder(plan.request), started=datetime.now())
                     trials.add(transaction, study, number, held)
                 old = [(record.number, record.params, record.fidelity) for record in plan.running]
-                granted.append(old + [(number, its.params, its.fidelity) for number, its in new])
+                granted.append(old + [(number, trial.params, trial.fidelity) for number, trial in new])
         return granted
 
 

@@ -129,11 +129,11 @@ class Tools:
         Ask for several (count) only if you measure them at the same time. With a client key, any text of your own, a
         repeated ask returns the trials that still have no result. If a trial has a fidelity, measure at that one.
         """
-        found = answers.asked(study.ask(answers.ask_request(study, form)).result())
+        asked = answers.asked(study.ask(answers.ask_request(study, form)).result())
         what = "these params at this fidelity" if study.study.levels else "these params"
-        ids = ", ".join(str(its.id) for its in found.trials)
+        ids = ", ".join(str(trial.id) for trial in asked.trials)
         said = f"Measure {what}, then tell the value with id {ids}."
-        return {"summary": said, **found.model_dump(exclude_none=True)}
+        return {"summary": said, **asked.model_dump(exclude_none=True)}
 
     def tell(self, study: LiveStudy, form: models.OutcomeForm, within: Within = "1%") -> Answer:
         """Store one result, and say whether to stop. The same result twice counts once.
@@ -165,7 +165,7 @@ class Tools:
         Each has the fields of tell: {"params": {...}, "value": 3.1} or {"id": 7, "failed": true}. Rows that are stored
         already count once.
         """
-        ids = [its.id for its in answers.told(study, form).trials]
+        ids = [trial.id for trial in answers.told(study, form).trials]
         return {"summary": f"Stored. {_counts(study)}. Next: ask, or remaining to see whether to stop.", "ids": ids}
 
     def correct(self, study: LiveStudy, id: int, readings: models.ReadingsForm, because: models.Reason = "") -> Answer:
@@ -190,9 +190,9 @@ class Tools:
 
         Optional, for studies with a fidelity: call it now and then during a run.
         """
-        found = answers.reported(study, id, form)
-        said = "Stop this run, and tell its value so far." if found.stop else "Continue this run."
-        return {"summary": said, **found.model_dump()}
+        answer = answers.reported(study, id, form)
+        said = "Stop this run, and tell its value so far." if answer.stop else "Continue this run."
+        return {"summary": said, **answer.model_dump()}
 
     def best(self, study: LiveStudy, context: Context = None, limits: Limits = None, weights: Weights = None) -> Answer:
         """Return the recommended params with the interval of their true value, not those of the luckiest measurement.
@@ -204,19 +204,19 @@ class Tools:
             front = answers.front(study, context)
             said = f"{len(front.front)} compromises. Choose one, or give limits or weights to pick one."
             return {"summary": said, **front.model_dump()}
-        found = answers.best(study, context, limits, weights)
-        said = f"{_doubt(study, context, limits, weights)}Use {_in_words(found)}."
-        return {"summary": said, **found.model_dump(by_alias=True, exclude={"gap"})}
+        best = answers.best(study, context, limits, weights)
+        said = f"{_doubt(study, context, limits, weights)}Use {_in_words(best)}."
+        return {"summary": said, **best.model_dump(by_alias=True, exclude={"gap"})}
 
     def predict(self, study: LiveStudy, form: models.PredictForm) -> Answer:
         """Return the estimate for params of your own with an interval, without measuring them."""
-        found = answers.predicted(study, form)
-        return {"summary": f"Expected of {_in_words(found)}.", **found.model_dump()}
+        estimate = answers.predicted(study, form)
+        return {"summary": f"Expected of {_in_words(estimate)}.", **estimate.model_dump()}
 
     def gain(self, study: LiveStudy, context: Context = None, limits: Limits = None, weights: Weights = None) -> Answer:
         """Return how much better the recommended params are than the baseline, with an interval: above 0 is better."""
-        found = answers.gain(study, context, limits, weights)
-        return {"summary": f"The recommended params: {found.text}.", **found.model_dump(exclude={"text"})}
+        gain = answers.gain(study, context, limits, weights)
+        return {"summary": f"The recommended params: {gain.text}.", **gain.model_dump(exclude={"text"})}
 
     def remaining(
         self, study: LiveStudy, context: Context = None, within: Within = "1%", confidence: Confidence = LEVEL
@@ -291,19 +291,19 @@ class Tools:
             if not a:
                 raise BadField(("a",), ValueError("must have the measurements of A, in pairs with those of B"))
             comparison = _compared(a, b, goal, within, chain.confidence(path), bounds)
-            found = receipts.receipt(comparison, ["A", "B"], "measured by an agent")
-            file = self._folder / f"noregret-{name}-{found['digest'][-8:]}.receipt.json"
-            receipts.write(found, file)
+            receipt = receipts.receipt(comparison, ["A", "B"], "measured by an agent")
+            file = self._folder / f"noregret-{name}-{receipt['digest'][-8:]}.receipt.json"
+            receipts.write(receipt, file)
             try:
-                entry = chain.judged(path, found, str(file))
+                entry = chain.judged(path, receipt, str(file))
             except StudyError:
                 file.unlink()
                 raise
             return {"summary": f"{chain.verdict(entry)}. Next: {chain.advised(entry)} it. {comparison}.", **entry}
         if action == "show":
-            found = chain.load(path)
-            said = " ".join(map(str.strip, chain.shown(found)))
-            return {"summary": said, "confidence": chain.confidence(path), **found}
+            ledger = chain.load(path)
+            said = " ".join(map(str.strip, chain.shown(ledger)))
+            return {"summary": said, "confidence": chain.confidence(path), **ledger}
         entry = chain.closed(path, action == "keep", force)
         said = f"Entry {entry['number']} is {chain.state(entry)}. {chain.following(chain.load(path))}"
         return {"summary": said, **entry}
@@ -317,15 +317,15 @@ class Tools:
 
     def list_studies(self) -> Answer:
         """List the studies of the storage with the number of their trials."""
-        found = answers.listed(self._studies, "", MANY)
-        return {"summary": f"Number of studies: {len(found.studies)}.", **found.model_dump(exclude_none=True)}
+        listed = answers.listed(self._studies, "", MANY)
+        return {"summary": f"Number of studies: {len(listed.studies)}.", **listed.model_dump(exclude_none=True)}
 
     def describe(self, study: LiveStudy, context: Context = None) -> Answer:
         """Return how a study was made, its recommended params, and the trials that wait for a result."""
         state = answers.described(study, context)
-        waiting = [its for its in answers.trials(study).trials if its.state == "running"]
+        waiting = [trial for trial in answers.trials(study).trials if trial.state == "running"]
         shown = {"id", "params", "context", "fidelity"}
-        pending = [its.model_dump(include=shown, exclude_none=True) for its in waiting[:MOST_PENDING]]
+        pending = [trial.model_dump(include=shown, exclude_none=True) for trial in waiting[:MOST_PENDING]]
         said = f"{_counts(study)}. Next: {'tell the pending trials, or ' * bool(pending)}ask."
         said += f" The best is {_in_words(state.best)}." if state.best else ""
         return {"summary": said, **state.model_dump(by_alias=True, exclude_none=True), "pending": pending}
@@ -410,7 +410,7 @@ def _counts(study: LiveStudy) -> str:
     """Number of trials by state, as ``12 values, 1 failed, 2 pending``."""
     counts = answers.states(answers.counted(study))
     rows = (counts.failed, "failed"), (counts.running, "pending")
-    return ", ".join([f"{counts.done} value{'s' * (counts.done != 1)}", *(f"{n} {its}" for n, its in rows if n)])
+    return ", ".join([f"{counts.done} value{'s' * (counts.done != 1)}", *(f"{n} {state}" for n, state in rows if n)])
 
 
 WRITING = ("create_study", "ask", "tell", "tell_many", "correct", "withdraw", "progress", "ledger", "report")
@@ -438,8 +438,8 @@ def _request(method: Any) -> type[Form]:
     hints = get_type_hints(method, include_extras=True)
     bases = tuple({**hints, "study": OfStudy}[key] for key in ("form", "study") if key in hints)
     fields: Any = {
-        name: (hints[name], ... if its.default is its.empty else its.default)
-        for name, its in inspect.signature(method).parameters.items()
+        name: (hints[name], ... if parameter.default is parameter.empty else parameter.default)
+        for name, parameter in inspect.signature(method).parameters.items()
         if name not in ("self", "form", "study")
     }
     return create_model(method.__name__, __base__=bases or Form, **fields)
@@ -449,12 +449,12 @@ def _plain(schema: Any) -> Any:
     """A schema without what takes an agent's attention and says little: titles, limits of length, nulls for absence."""
     if isinstance(schema, list):
         is_number = {"type": "number"} in schema  # then whole numbers need not be named
-        return [_plain(its) for its in schema if not (is_number and its == {"type": "integer"})]
+        return [_plain(part) for part in schema if not (is_number and part == {"type": "integer"})]
     if not isinstance(schema, Mapping):
         return schema
-    plain = {name: _plain(its) for name, its in schema.items() if name not in NEEDLESS}
+    plain = {name: _plain(part) for name, part in schema.items() if name not in NEEDLESS}
     if "default" in plain and plain["default"] is None:  # it may be left out: null need not be named
-        kinds = [its for its in plain.pop("anyOf") if its != {"type": "null"}]
+        kinds = [kind for kind in plain.pop("anyOf") if kind != {"type": "null"}]
         plain |= kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
         del plain["default"]
     return plain
@@ -467,12 +467,12 @@ def server(studies: Studies, folder: Path) -> Server[Any]:
     forms = {name: _request(method) for name, method in methods.items()}
 
     async def list_tools(context: Any, params: Any) -> ListToolsResult:
-        found = []
+        tools = []
         for name, hints in TOOLS.items():
             text, schema = inspect.getdoc(methods[name]), _plain(forms[name].model_json_schema())
             schema.pop("description", None)
-            found.append(Tool(name=name, description=text, input_schema=schema, annotations=hints))
-        return ListToolsResult(tools=found)
+            tools.append(Tool(name=name, description=text, input_schema=schema, annotations=hints))
+        return ListToolsResult(tools=tools)
 
     def call(name: str, arguments: Mapping[str, Any]) -> Answer:
         if name not in TOOLS:
@@ -483,8 +483,8 @@ def server(studies: Studies, folder: Path) -> Server[Any]:
         }
         if isinstance(form, OfStudy):
             given["study"] = studies.opened(form.study) or studies[form.study]
-        found: Answer = methods[name](**given)
-        return found
+        answer: Answer = methods[name](**given)
+        return answer
 
     async def call_tool(context: Any, params: Any) -> CallToolResult:
         try:
@@ -506,7 +506,7 @@ def _as_text(answer: Answer) -> str:
     {"summary": "a\u001b[31m", "größe": "\u202egnp\u009b"}
     """
     text = json.dumps(answer, ensure_ascii=False)
-    return "".join(its if printable(its) == its else json.dumps(its)[1:-1] for its in text)
+    return "".join(sign if printable(sign) == sign else json.dumps(sign)[1:-1] for sign in text)
 
 
 def _unpacked(value: Any) -> Any:
@@ -560,8 +560,8 @@ def serve(url: str, lease: float) -> None:
 
     async def run() -> None:
         async with stdio_server() as (reading, writing):
-            found = server(studies, folder)
-            await found.run(reading, writing, found.create_initialization_options())
+            mcp_server = server(studies, folder)
+            await mcp_server.run(reading, writing, mcp_server.create_initialization_options())
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread that waits for input would not notice
     try:

@@ -254,13 +254,13 @@ class MeasuredForm(Part, defer_build=False):
                 return tell(value, self.noise, self.constraints, self.cost, bound)
             named = self._named(value, bound)
             runs = max(len(each) for each in named.values())
-            found: dict[str, tuple[Reading, ...]] = {}
+            known: dict[str, tuple[Reading, ...]] = {}
             for run in range(runs):
                 row = {name: each[min(run, len(each) - 1)] for name, each in named.items()}
-                for name, its in tell(row, None, self.constraints, self.cost, None).items():
+                for name, own in tell(row, None, self.constraints, self.cost, None).items():
                     if run < len(named.get(name, ("once",))):
-                        found[name] = (*found.get(name, ()), *(each for each in its if run == 0 or each.step is None))
-            return found
+                        known[name] = (*known.get(name, ()), *(each for each in own if run == 0 or each.step is None))
+            return known
         except BadReading as error:
             raise BadField(self._place(error.place), error) from None
 
@@ -274,9 +274,9 @@ class MeasuredForm(Part, defer_build=False):
         twice = next((name for name in first if name in (self.readings or {})), None)
         if twice is not None:
             raise BadReading(f"{twice!r} must be given once, got it twice", VALUE, twice)
-        named: dict[str, Sequence[Any]] = {name: (its,) for name, its in first.items()}
-        for name, its in (self.readings or {}).items():
-            runs = its if isinstance(its, list) else [its]
+        named: dict[str, Sequence[Any]] = {name: (single,) for name, single in first.items()}
+        for name, given in (self.readings or {}).items():
+            runs = given if isinstance(given, list) else [given]
             named[name] = [run.reading() if isinstance(run, ReadingForm) else run for run in runs]
         return named
 

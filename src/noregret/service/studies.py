@@ -65,21 +65,21 @@ class Studies:
     def _create(self, form: StudyForm) -> bool:
         form = form.checked()
         study = form.study(self._storage.url)
-        found = self._found(form.name)
-        is_new = found is None
+        stored = self._found(form.name)
+        is_new = stored is None
         if is_new:
             self._storage.patiently(lambda: self._storage.study(study))
-            found = self._found(form.name)  # None if it is deleted again already
-        if found is not None and found.identity != study.identity():
-            raise AnotherStudy(f"there is another study named {form.name!r}: {_difference(study, found)}")
+            stored = self._found(form.name)  # None if it is deleted again already
+        if stored is not None and stored.identity != study.identity():
+            raise AnotherStudy(f"there is another study named {form.name!r}: {_difference(study, stored)}")
         return is_new
 
     def delete(self, name: str) -> None:
         """Delete a study and all its trials; NoStudy if there is none. Requests that wait are answered with Deleted."""
-        found = self._service_study(name)
-        self._storage.patiently(lambda: self._storage.delete(found))
+        stored = self._service_study(name)
+        self._storage.patiently(lambda: self._storage.delete(stored))
         live = self.opened(name)
-        if live is not None and live.ledger.found == found:
+        if live is not None and live.ledger.found == stored:
             live.close()
 
     def listed(self, after: str, limit: int) -> list[Listed]:
@@ -102,23 +102,23 @@ class Studies:
     def __getitem__(self, name: str) -> LiveStudy:
         """The study of this name; NoStudy if there is none."""
         with self._opening:
-            found = self.opened(name) or self._read(name)
+            live = self.opened(name) or self._read(name)
         with self._lock:
-            self._open[name] = found
+            self._open[name] = live
             while len(self._open) > OPEN:
                 self._open.popitem(last=False)
-        return found
+        return live
 
     def opened(self, name: str) -> LiveStudy | None:
         """The study of this name if it is open; does not read the storage."""
         with self._lock:
-            found = self._open.get(name)
-            if found is not None and found.ledger.is_deleted:
+            live = self._open.get(name)
+            if live is not None and live.ledger.is_deleted:
                 del self._open[name]
                 return None
-            if found is not None:
+            if live is not None:
                 self._open.move_to_end(name)
-            return found
+            return live
 
     def close(self) -> None:
         """Finish all pending work, and close the storage."""
@@ -140,17 +140,17 @@ class Studies:
         return self._storage.patiently(lambda: self._storage.find(name))
 
     def _service_study(self, name: str) -> StoredStudy:
-        found = self._found(name)
-        if found is None or SERVICE not in found.identity:
+        stored = self._found(name)
+        if stored is None or SERVICE not in stored.identity:
             raise NoStudy(name)
-        return found
+        return stored
 
     def _read(self, name: str) -> LiveStudy:
-        found = self._service_study(name)
-        study = StudyForm.model_validate(found.identity[SERVICE]).study(self._storage.url)
+        stored = self._service_study(name)
+        study = StudyForm.model_validate(stored.identity[SERVICE]).study(self._storage.url)
         fitting = Fitting(study, self._fitter, self._fitters)
         return LiveStudy(
-            self._storage, found, study, self._lease, self._askers, self._telling, next(self._choosers), fitting
+            self._storage, stored, study, self._lease, self._askers, self._telling, next(self._choosers), fitting
         )
 
     def _told(self, answers: Sequence[StoredOutcome]) -> list[Record | None]:

@@ -88,10 +88,10 @@ class Audit(Findings):
     @cached_property
     def measured(self) -> list[Estimate]:
         """Estimate of each setting that has a value and likely meets the constraints, the best first."""
-        settings = {self._key(its.params): its.params for its in self.done}
+        settings = {self._key(record.params): record.params for record in self.done}
         known: list[Estimate] = self.optimizer.predict_many(settings.values())
-        likely = [its for its in known if its.feasible >= RECOMMEND] or known
-        return sorted(likely, key=lambda its: self._sign * its.estimate, reverse=True)
+        likely = [estimate for estimate in known if estimate.feasible >= RECOMMEND] or known
+        return sorted(likely, key=lambda estimate: self._sign * estimate.estimate, reverse=True)
 
     @cached_property
     def best(self) -> Estimate:
@@ -101,9 +101,9 @@ class Audit(Findings):
     @cached_property
     def reported(self) -> Trial:
         """The trial with the best value, which the tool reports; one that was stopped early has no value of its own."""
-        whole = [its for its in self.done if not its.is_stopped] or self.done
-        whole = [its for its in whole if its.number not in self.infeasible] or whole
-        return max(whole, key=lambda its: self._sign * float(cast(float, its.value(VALUE))))
+        whole = [record for record in self.done if not record.is_stopped] or self.done
+        whole = [record for record in whole if record.number not in self.infeasible] or whole
+        return max(whole, key=lambda record: self._sign * float(cast(float, record.value(VALUE))))
 
     @cached_property
     def worth(self) -> Estimate:
@@ -128,7 +128,7 @@ class Audit(Findings):
     def differences(self) -> list[Gain]:
         """Gain of the recommended setting over each other one, the best of these first."""
         best = self._key(self.best.params)
-        others = [its.params for its in self.measured if self._key(its.params) != best]
+        others = [estimate.params for estimate in self.measured if self._key(estimate.params) != best]
         return self.optimizer.gains_over(self.best.params, others)
 
     @cached_property
@@ -137,7 +137,7 @@ class Audit(Findings):
 
         Those that may be better by most come first.
         """
-        return sorted((its for its in self.differences if its.lower <= 0 <= its.upper), key=lambda its: its.lower)
+        return sorted((gain for gain in self.differences if gain.lower <= 0 <= gain.upper), key=lambda gain: gain.lower)
 
     @cached_property
     def plan(self) -> list[tuple[Params, int]]:
@@ -155,10 +155,10 @@ class Audit(Findings):
     @cached_property
     def numbers(self) -> dict[Any, list[int]]:
         """Numbers of the trials of each setting."""
-        found: dict[Any, list[int]] = {}
-        for its in self.done:
-            found.setdefault(self._key(its.params), []).append(its.number)
-        return found
+        numbers: dict[Any, list[int]] = {}
+        for record in self.done:
+            numbers.setdefault(self._key(record.params), []).append(record.number)
+        return numbers
 
     def as_json(self) -> dict[str, Any]:
         """All numbers; those that are not finite are None."""
@@ -217,7 +217,7 @@ class Audit(Findings):
         else:
             lines += ["", f"Not separated from it: {len(rivals)} of the other {settings - 1} settings"]
         reported = self._key(self.reported.params)
-        listed = [its for n, its in enumerate(rivals) if n < LISTED or self._key(its.baseline.params) == reported]
+        listed = [rival for n, rival in enumerate(rivals) if n < LISTED or self._key(rival.baseline.params) == reported]
         for gain in listed:
             other, ends = gain.baseline.params, (gain.lower, gain.upper)
             better, worse = (as_precise_as(*ends, abs(end)) for end in ends)
@@ -255,14 +255,14 @@ def audit(args: Namespace) -> None:
     """Print the audit of a stored study, and write its page if one is asked for."""
     if args.target and args.target.suffix.lower() not in (".html", ".htm"):
         raise StudyError(f"--out {args.target}: its name must end in .html")
-    found = audited(args.file, goal=args.goal, value=args.value, params=args.params, name=args.name)
+    study_audit = audited(args.file, goal=args.goal, value=args.value, params=args.params, name=args.name)
     if args.target:
-        content = page(found).encode()
+        content = page(study_audit).encode()
         try:
             write_atomically(args.target, lambda file: file.write(content))
         except OSError as error:
             raise StudyError(f"{args.target} cannot be written: {error.strerror}") from error
-    say(json.dumps(found.as_json(), default=str) if args.json else printable(str(found), keep="\n"))
+    say(json.dumps(study_audit.as_json(), default=str) if args.json else printable(str(study_audit), keep="\n"))
 
 
 def audited(
@@ -300,19 +300,19 @@ def audited(
     where = str(subject)
     path = Path(where)
     if hasattr(subject, "get_trials"):
-        found, note = _of_optuna(subject, goal, value)
+        loaded, note = _of_optuna(subject, goal, value)
     elif "://" in where or path.suffix.lower() in (".db", ".sqlite", ".sqlite3"):
-        found, note = _of_optuna(storage_study(where, name), goal, value)
+        loaded, note = _of_optuna(storage_study(where, name), goal, value)
     elif not path.exists():
         raise StudyError(f"{where} does not exist: give a file, a folder of Ray, or the URL of a storage of Optuna")
     else:
-        wanted = [its.strip() for its in params.split(",")] if params else None
-        found, note = _of_export(where, _read(path, value, wanted), goal)
-    if len(found.done) < FEWEST_OBSERVATIONS:
-        raise StudyError(f"{where}: an audit takes at least {FEWEST_OBSERVATIONS} results, got {len(found.done)}")
-    if len(found.points) < 2:
+        wanted = [part.strip() for part in params.split(",")] if params else None
+        loaded, note = _of_export(where, _read(path, value, wanted), goal)
+    if len(loaded.done) < FEWEST_OBSERVATIONS:
+        raise StudyError(f"{where}: an audit takes at least {FEWEST_OBSERVATIONS} results, got {len(loaded.done)}")
+    if len(loaded.points) < 2:
         raise StudyError(f"{where}: an audit takes at least two different settings, and all results are of one")
-    done = Audit(found.study, found.records, found.optimizer)
+    done = Audit(loaded.study, loaded.records, loaded.optimizer)
     done.note = note
     return done
 
@@ -335,25 +335,25 @@ def _of_optuna(theirs: Any, goal: str | None, value: str | None) -> tuple[Findin
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found = findings(*informed(theirs))
+            known = findings(*informed(theirs))
     except ValueError as error:
         raise StudyError(f"{where}: {error}") from error
-    return found, "; ".join(str(its.message).replace("the page leaves out", "left out:") for its in caught)
+    return known, "; ".join(str(warning.message).replace("the page leaves out", "left out:") for warning in caught)
 
 
 def _of_export(where: str, export: Export, goal: str | None) -> tuple[Findings, str]:
     """Findings of the rows of an export, and a note on what is left out."""
     if goal is None and export.goal is None:
         raise StudyError(f"{where} does not say whether its result is to be small or large: add --goal minimize")
-    given = [its for its in export.trials if its.state != "waiting"]
-    table, left = _table([its.params for its in given])
+    given = [trial for trial in export.trials if trial.state != "waiting"]
+    table, left = _table([trial.params for trial in given])
     if not table or not table[0]:
         came = "; ".join(left) or "no column"
         raise StudyError(f"{where}: no parameter has two values: {len(export.trials)} rows, {came}")
-    is_numbered = len({its.number for its in given}) == len(given)
+    is_numbered = len({trial.number for trial in given}) == len(given)
     trials = [
-        replace(its, id=its.number if is_numbered else place, params=params)
-        for place, (its, params) in enumerate(zip(given, table, strict=True))
+        replace(trial, id=trial.number if is_numbered else place, params=params)
+        for place, (trial, params) in enumerate(zip(given, table, strict=True))
     ]
     optimizer = Optimizer(table, goal=cast(Goal, goal or export.goal), rng=0)
     optimizer.add(trials)
@@ -378,7 +378,7 @@ def _trial(number: int, params: Params, value: Any, noise: Any = None, said: str
 def _float(cell: Any) -> float | None:
     """Finite number of a cell, None if it is none."""
     with suppress(TypeError, ValueError, OverflowError):
-        return found if not isinstance(cell, bool) and math.isfinite(found := float(cell)) else None
+        return parsed if not isinstance(cell, bool) and math.isfinite(parsed := float(cell)) else None
     return None
 
 
@@ -388,21 +388,21 @@ def _table(settings: Sequence[Params]) -> tuple[list[Params], list[str]]:
     A parameter that a setting lacks has its median there, or empty text. Parameters with one value are left out, and
     texts with too many: these name the runs.
     """
-    names = dict.fromkeys(name for its in settings for name in its)
+    names = dict.fromkeys(name for setting in settings for name in setting)
     columns, left, fixed = dict[str, list[Any]](), list[str](), list[str]()
     for name in names:
-        cells = [its.get(name, "") for its in settings]
+        cells = [setting.get(name, "") for setting in settings]
         cells = [
             "" if cell is None else cell if isinstance(cell, str | int | float) else json.dumps(cell, default=str)
             for cell in cells
         ]
         given = [_float(cell) for cell in cells if cell != ""]
         if given and None not in given:
-            numbers = [its for its in given if its is not None]
+            numbers = [value for value in given if value is not None]
             middle = sorted(numbers)[len(numbers) // 2]
             values: list[Any] = [middle if cell == "" else float(cell) for cell in cells]
             values = (
-                [int(its) for its in values] if all(its.is_integer() and abs(its) < 2**53 for its in values) else values
+                list(map(int, values)) if all(value.is_integer() and abs(value) < 2**53 for value in values) else values
             )
         else:
             values = [str(cell) for cell in cells]
@@ -436,8 +436,8 @@ def _read(path: Path, value: str | None, params: Sequence[str] | None) -> Export
     experiment = data.get("experiment", data) if isinstance(data, Mapping) else None
     if isinstance(experiment, Mapping) and {"trials", "optimization_config"} <= experiment.keys():
         return _ax(path, experiment, value)
-    if isinstance(data, list) and all(isinstance(its, Mapping) and "config" in its for its in data):
-        last = {its.get("trial_id", place): its for place, its in enumerate(data)}
+    if isinstance(data, list) and all(isinstance(result, Mapping) and "config" in result for result in data):
+        last = {result.get("trial_id", place): result for place, result in enumerate(data)}
         return _ray(path.stem, list(last.values()), value, params)
     raise StudyError(
         f"{path} is JSON of no known tool: it must be a cache of Kernel Tuner, an experiment of Ax, or results of Ray "
@@ -462,9 +462,9 @@ def _kernel_tuner(name: str, data: Mapping[str, Any], value: str | None) -> Expo
     if is_better_high is not None:
         goal = "maximize" if is_better_high else "minimize"
     rows = []
-    for place, its in enumerate(data["cache"].values()):
-        params = {key: its[key] for key in data["tune_params_keys"] if key in its}
-        rows.append(_trial(place, params, its.get(result), said="failed" if "__error__" in its else ""))
+    for place, entry in enumerate(data["cache"].values()):
+        params = {key: entry[key] for key in data["tune_params_keys"] if key in entry}
+        rows.append(_trial(place, params, entry.get(result), said="failed" if "__error__" in entry else ""))
     return Export(str(data.get("kernel_name", name)), rows, goal)
 
 
@@ -479,9 +479,9 @@ def _ax(path: Path, experiment: Mapping[str, Any], value: str | None) -> Export:
     means: dict[tuple[int, str], Mapping[str, Any]] = {}
     for table in _tables(experiment):
         for place in table.get("mean", {}):
-            its = {column: cells.get(place) for column, cells in table.items()}
-            if its["metric_name"] == (value or metric):
-                means[int(its["trial_index"]), str(its["arm_name"])] = its
+            row = {column: cells.get(place) for column, cells in table.items()}
+            if row["metric_name"] == (value or metric):
+                means[int(row["trial_index"]), str(row["arm_name"])] = row
     rows = []
     for trial in experiment.get("trials", {}).values():
         state = str((trial.get("status") or {}).get("name", ""))
@@ -509,22 +509,22 @@ def _tables(part: Any) -> Iterator[Mapping[str, Any]]:
 
 def _last_results(folder: Path) -> list[Mapping[str, Any]]:
     """Last result of each trial of an experiment of Ray, whose folders are below this one."""
-    found = []
+    results = []
     for file in sorted(folder.rglob("result.json")):
         with suppress(ValueError, OSError, IndexError):
-            found.append(json.loads(file.read_text(encoding="utf-8").strip().splitlines()[-1]))
-    if not found:
+            results.append(json.loads(file.read_text(encoding="utf-8").strip().splitlines()[-1]))
+    if not results:
         raise StudyError(f"{folder} has no result.json below it: give the folder of an experiment of Ray, or a file")
-    return found
+    return results
 
 
 def _ray(name: str, results: Sequence[Mapping[str, Any]], value: str | None, params: Sequence[str] | None) -> Export:
     """Results of Ray, the last one of each trial."""
-    header = dict.fromkeys(key for its in results for key in its if _float(its[key]) is not None)
+    header = dict.fromkeys(key for run in results for key in run if _float(run[key]) is not None)
     result = _result(name, list(header), value)
     rows = [
-        _trial(place, {key: each for key, each in _flat(its["config"]) if not params or key in params}, its.get(result))
-        for place, its in enumerate(results)
+        _trial(place, {key: each for key, each in _flat(run["config"]) if not params or key in params}, run.get(result))
+        for place, run in enumerate(results)
     ]
     return Export(name, rows)
 
@@ -588,12 +588,12 @@ def _opened(line: Mapping[str, str]) -> dict[str, str]:
     """A row with the dicts of its cells config and summary as columns, as W&B's API writes them; others as they are."""
     if not {"config", "summary"} <= line.keys():
         return dict(line)
-    found = {name: cell for name, cell in line.items() if name not in ("config", "summary")}
+    cells = {name: cell for name, cell in line.items() if name not in ("config", "summary")}
     for part, start in (("config", "config/"), ("summary", "")):
         with suppress(ValueError, SyntaxError):
             inside = ast.literal_eval(re.sub(r"\b(nan|inf)\b", "None", line[part]))
-            found |= {f"{start}{name}": str(its) for name, its in _flat(inside) if not name.startswith("_")}
-    return found
+            cells |= {f"{start}{name}": str(value) for name, value in _flat(inside) if not name.startswith("_")}
+    return cells
 
 
 def _result(where: str, names: Sequence[str], value: str | None) -> str:

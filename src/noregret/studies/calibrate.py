@@ -116,8 +116,8 @@ def calibrate(args: Namespace) -> int:
         raise StudyError(
             f"only {race.comparison.pairs} pairs of runs have ended, and it takes {race.fewest}: raise --budget"
         )
-    found = calibrated(race)
-    say(json.dumps(found.as_json()) if args.json else str(found))
+    calibration = calibrated(race)
+    say(json.dumps(calibration.as_json()) if args.json else str(calibration))
     return 130 if race.stopped == "interrupted" else 0
 
 

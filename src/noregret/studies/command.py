@@ -373,11 +373,11 @@ def _drafted(words: list[str], given: dict[str, str], tune: str) -> tuple[str, s
     except UnicodeEncodeError:
         raise StudyError("the command must be UTF-8 text") from None
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        found = draft(words)
-        said = answers(found, given, lambda question, default, check: default)
+        guess = draft(words)
+        said = answers(guess, given, lambda question, default, check: default)
         baseline = "a baseline" if said["baseline"] else "no baseline"
         which = f"goal {said['goal']}, result {said['result']}, {said['evaluations']} evaluations, {baseline}"
-        return text(found, said, tune), f" with {which}: edit it to change these"
+        return text(guess, said, tune), f" with {which}: edit it to change these"
 
     def ask(question: str, default: str, check: Callable[[str], Any]) -> str:
         while True:
@@ -390,8 +390,8 @@ def _drafted(words: list[str], given: dict[str, str], tune: str) -> tuple[str, s
             except ValueError as error:
                 complain(printable(str(error)))
 
-    found = draft(words, lambda name: ask(f"values of {name}, as 1..64, 0.1..1:log or a|b|c", "", partial(table, name)))
-    return text(found, answers(found, given, ask), tune), ""
+    guess = draft(words, lambda name: ask(f"values of {name}, as 1..64, 0.1..1:log or a|b|c", "", partial(table, name)))
+    return text(guess, answers(guess, given, ask), tune), ""
 
 
 def _ready(args: argparse.Namespace) -> Study:
@@ -426,13 +426,13 @@ def _report(args: argparse.Namespace) -> None:
         raise StudyError(f"--out {args.target}: its name must end in {wanted}, which says what it will be")
     if args.against and ending == ".json":
         raise StudyError("--against compares on a page: leave out --json, or give --out a name that ends in .html")
-    found = stored(study, _wish(study, args.limit, args.weight))
-    written = report(found, as_json=ending == ".json", against=load(args.against) if args.against else None)
+    findings = stored(study, _wish(study, args.limit, args.weight))
+    written = report(findings, as_json=ending == ".json", against=load(args.against) if args.against else None)
     if args.json and not args.target:
         return say(written.rstrip())
     path = args.target or args.study.with_suffix(".html")
     _write(path, written.encode())
-    say(*picked(found), printable(str(path)))
+    say(*picked(findings), printable(str(path)))
 
 
 def _wish(study: Study, limits: list[str], weights: list[str]) -> Wish:
@@ -441,7 +441,7 @@ def _wish(study: Study, limits: list[str], weights: list[str]) -> Wish:
 
     if (limits or weights) and not study.goals:
         raise StudyError("--limit and --weight pick from a front: this study has one objective, and its best setting")
-    found: dict[str, Any] = {"limit": {}, "weight": {}}
+    wishes: dict[str, Any] = {"limit": {}, "weight": {}}
     for option, words, pattern in (
         ("limit", limits, r"(\w+)\s*(<=|>=)\s*(\S+)"),
         ("weight", weights, r"(\w+)(=)(\S+)"),
@@ -456,8 +456,8 @@ def _wish(study: Study, limits: list[str], weights: list[str]) -> Wish:
             except ValueError:
                 names = ", ".join(study.goals)
                 raise StudyError(f"--{option} must be like {form}, of one of {names}, got {word!r}") from None
-            found[option][match[1]] = (match[2], value) if option == "limit" else value
-    return Wish(found["limit"], found["weight"])
+            wishes[option][match[1]] = (match[2], value) if option == "limit" else value
+    return Wish(wishes["limit"], wishes["weight"])
 
 
 def _confirm(args: argparse.Namespace) -> int:
@@ -505,16 +505,16 @@ def _import(args: argparse.Namespace) -> None:
     from noregret.studies.study.exchange import read_rows, read_storage
 
     if "://" in args.data or Path(args.data).suffix in (".db", ".sqlite", ".sqlite3"):
-        found = read_storage(study, args.data, args.name)
+        imported = read_storage(study, args.data, args.name)
     else:
-        found = read_rows(study, Path(args.data), args.ignore)
-    if not found.trials:
-        raise StudyError(f"{args.data}: no row can be used; {(found.kept_out or ['it has none'])[0]}")
+        imported = read_rows(study, Path(args.data), args.ignore)
+    if not imported.trials:
+        raise StudyError(f"{args.data}: no row can be used; {(imported.kept_out or ['it has none'])[0]}")
     with Store(study) as store:
-        new = store.add(found.trials)
-        old, bad = len(found.trials) - new, len(found.kept_out)
-        say(f"{new} of {len(found.trials) + bad} rows added, {old} known already, {bad} kept out")
-    for reason in found.kept_out[:LISTED]:
+        new = store.add(imported.trials)
+        old, bad = len(imported.trials) - new, len(imported.kept_out)
+        say(f"{new} of {len(imported.trials) + bad} rows added, {old} known already, {bad} kept out")
+    for reason in imported.kept_out[:LISTED]:
         complain(f"  {printable(reason)}")
     if bad > LISTED:
         complain(f"  and {bad - LISTED} more")
@@ -526,10 +526,10 @@ def _correct(args: argparse.Namespace) -> None:
 
     value = _corrected(study, args.values)
     with Store(study) as store:
-        found = store.correct(args.number, value, args.because)
-    names = sorted(found.readings, key=lambda name: name not in study.measures.objectives)
-    said = ", ".join(f"{name} {its.value:.12g}" for name in names if (its := found.reading(name)))
-    say(f"trial {found.number} has been corrected: {printable(said)}; what it had before stays on record")
+        record = store.correct(args.number, value, args.because)
+    names = sorted(record.readings, key=lambda name: name not in study.measures.objectives)
+    said = ", ".join(f"{name} {reading.value:.12g}" for name in names if (reading := record.reading(name)))
+    say(f"trial {record.number} has been corrected: {printable(said)}; what it had before stays on record")
 
 
 def _corrected(study: Study, words: list[str]) -> Any:
@@ -548,8 +548,8 @@ def _withdraw(args: argparse.Namespace) -> None:
     from noregret.studies.store.store import Store
 
     with Store(study) as store:
-        found = store.withdraw(args.number, args.because)
-    say(f"trial {found.number} has been withdrawn: it stays on record, and counts no more")
+        record = store.withdraw(args.number, args.because)
+    say(f"trial {record.number} has been withdrawn: it stays on record, and counts no more")
 
 
 def _watch(args: argparse.Namespace) -> None:

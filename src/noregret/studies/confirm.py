@@ -130,7 +130,7 @@ class Confirmation:
 
     def _interval(self, scale: Callable[[float], float]) -> MedianInterval:
         """Interval of the change from the baseline to the best setting; a failed run is beyond all others."""
-        values = [[its.value() for its in pair] for pair in self.pairs]
+        values = [[run.value() for run in pair] for pair in self.pairs]
         rows = [[-self.sign * math.inf if value is None else scale(value) for value in pair] for pair in values]
         differences = [0.0 if usual == best else best - usual for usual, best in rows]
         if self.is_complete:
@@ -176,7 +176,7 @@ class Confirmation:
     def broken(self) -> dict[str, int]:
         """Number of runs of the best setting that broke each constraint."""
         limits = self.found.measures.constraints.items()
-        return {its.name: sum(self.found.breaks(best, key) for _, best in self.pairs) for key, its in limits}
+        return {limit.name: sum(self.found.breaks(best, key) for _, best in self.pairs) for key, limit in limits}
 
     @property
     def _reason(self) -> str:
@@ -241,10 +241,10 @@ class Finalists:
     def better(self) -> list[int]:
         """Settings that are shown to be better than the baseline, or than a setting that is."""
         its, options = self.comparison, range(1, self.comparison.options)
-        found = [option for option in options if its.is_worse(0, option)]
-        while more := [o for o in options if o not in found and any(its.is_worse(each, o) for each in found)]:
-            found += more
-        return sorted(found)
+        worse = [option for option in options if its.is_worse(0, option)]
+        while more := [o for o in options if o not in worse and any(its.is_worse(each, o) for each in worse)]:
+            worse += more
+        return sorted(worse)
 
     @property
     def choice(self) -> int:
@@ -283,13 +283,13 @@ class Finalists:
 
     def as_json(self) -> dict[str, Any]:
         """All numbers; None stands for those that are not finite or not known."""
-        its, race = self.comparison, self.race
+        comparison, race = self.comparison, self.race
         rows = [
             {
                 "params": params,
-                "change": {name: finite(end) for name, end in its.change(option)._asdict().items()},
+                "change": {name: finite(end) for name, end in comparison.change(option)._asdict().items()},
                 "better": option in self.better,
-                "beaten": option not in its.remaining,
+                "beaten": option not in comparison.remaining,
                 "values": race.values[option],
                 "command": self.found.study.shell_line(params),
             }
@@ -298,13 +298,13 @@ class Finalists:
         return {
             "choice": self.choice,
             "params": race.settings[self.choice],
-            "is_best": its.best == self.choice,
+            "is_best": comparison.best == self.choice,
             "baseline": rows[0],
             "finalists": rows[1:],
-            "quantity": its.quantity,
-            "relative": its.is_relative,
-            "level": its.confidence,
-            "pairs": its.pairs,
+            "quantity": comparison.quantity,
+            "relative": comparison.is_relative,
+            "level": comparison.confidence,
+            "pairs": comparison.pairs,
             "command": rows[self.choice]["command"],
         }
 
@@ -316,13 +316,13 @@ def finalists(found: Findings, top: int) -> list[Params]:
     """
     assert found.best
     key, optimizer = found.study.settings.key, found.optimizer
-    measured = {key(its.params): its.params for its in found.done if optimizer.measures.has_value(its)}
-    for known in (found.best.params, found.study.baseline):
-        measured.pop(key(known), None)
-    known = [its for its in optimizer.predict_many(measured.values()) if its.feasible >= RECOMMEND]
-    known.sort(key=lambda its: its.upper if found.study.goal == "minimize" else -its.lower)
+    measured = {key(record.params): record.params for record in found.done if optimizer.measures.has_value(record)}
+    for params in (found.best.params, found.study.baseline):
+        measured.pop(key(params), None)
+    known = [estimate for estimate in optimizer.predict_many(measured.values()) if estimate.feasible >= RECOMMEND]
+    known.sort(key=lambda estimate: estimate.upper if found.study.goal == "minimize" else -estimate.lower)
     best = [] if key(found.best.params) == key(found.study.baseline) else [found.best.params]
-    ranked = [*best, *(its.params for its in known)]
+    ranked = [*best, *(estimate.params for estimate in known)]
     first = apart(found.study.settings.encode(ranked)).tolist()
     chosen = [*first, *(place for place in range(len(ranked)) if place not in first)][:top]
     return [ranked[place] for place in sorted(chosen)]
@@ -426,8 +426,8 @@ def measured(findings: Findings, pairs: int, quiet: bool) -> Confirmation:
             shown = comparison.pairs
             last = (runs[-1] for runs in race.records)
             one, other = (
-                number(its.value() or 0.0) if its.state == "done" else f"failed ({printable(its.failure)})"
-                for its in last
+                number(run.value() or 0.0) if run.state == "done" else f"failed ({printable(run.failure)})"
+                for run in last
             )
             say(f"pair {shown} of {pairs}: baseline {one}, best {other}")
 

@@ -53,8 +53,8 @@ def setting(params: Mapping[str, Any], usual: Mapping[str, Any] | None, width: i
     >>> setting({"rate": 0.5}, {"rate": 0.5}, 80)
     'baseline'
     """
-    is_new = {its: usual is None or its not in usual or usual[its] != value for its, value in params.items()}
-    parts = [f"{its}={words.value(value)}" for its, value in params.items() if is_new[its]]
+    is_new = {name: usual is None or name not in usual or usual[name] != value for name, value in params.items()}
+    parts = [f"{name}={words.value(value)}" for name, value in params.items() if is_new[name]]
     for count in range(len(parts), 0, -1):
         left = len(parts) - count
         text = ", ".join(parts[:count]) + (f", ... {left} more" if left else "")
@@ -123,12 +123,12 @@ def how_measured(study: Study, outcome: Record) -> str:
     """
     notes = []
     for key in [*study.measures.constraints, *study.measures.tracked(outcome)]:
-        its, number = study.measures[key], outcome.value(key)
+        measure, number = study.measures[key], outcome.value(key)
         if number is None:
             continue
-        note = f"{its.name} {words.number(number)}{f' {its.unit}' if its.unit else ''}"
-        if its.limit and its.limit.is_broken_by(number):
-            note += f" {'>' if its.limit.operator == '<=' else '<'} {words.number(its.limit.bound)}"
+        note = f"{measure.name} {words.number(number)}{f' {measure.unit}' if measure.unit else ''}"
+        if measure.limit and measure.limit.is_broken_by(number):
+            note += f" {'>' if measure.limit.operator == '<=' else '<'} {words.number(measure.limit.bound)}"
         notes.append(note)
     runs = max((len(outcome.runs(name)) for name in study.measures.objectives), default=0)
     if runs > 1:
@@ -264,7 +264,7 @@ class Live(LineView):
         table.add_column("")
         settings = [words.cells(trial.params, self.study.names) for trial in reversed(last)]
         lengths = [max(map(len, column)) + 2 for column in zip(self.study.names, *settings, strict=True)]
-        notes = [REASON if its.failure else len(how_measured(self.study, its)) for its in last]
+        notes = [REASON if record.failure else len(how_measured(self.study, record)) for record in last]
         room = self._console.width - NUMBERS - max(notes)
         if sum(lengths) <= room:
             for name in self.study.names:
@@ -387,13 +387,13 @@ def picked(findings: Findings) -> Iterator[str]:
     """The setting that was picked from a front, and its command."""
     if findings.picked is None:
         return
-    its = findings.picked
-    near = " (no setting of the front meets it: this one comes nearest)" if its.is_likeliest else ""
-    yield f"picked by {findings.wish}{near}: {findings.in_words(its)}"
+    choice = findings.picked
+    near = " (no setting of the front meets it: this one comes nearest)" if choice.is_likeliest else ""
+    yield f"picked by {findings.wish}{near}: {findings.in_words(choice)}"
     if findings.gains:
         yield str(findings.gains)
-    yield from (cut(f"  {name}  {words.value(value)}", columns()) for name, value in its.params.items())
-    if command := findings.command_of(its):
+    yield from (cut(f"  {name}  {words.value(value)}", columns()) for name, value in choice.params.items())
+    if command := findings.command_of(choice):
         yield f"its command:\n{printable(command, keep=chr(10))}"
 
 

@@ -149,12 +149,12 @@ class TuningResult:
         last = f", the last with {_shortened(self.failure)}" if self.failure else ""
         counts = f"{len(trials)} evaluations{f', {failed} failed{last}' * bool(failed)}; {REASONS[self.stopped]}"
         if optimizer.goals:
-            found = self.front if optimizer.measures.is_known(trials) else []
-            rows = (", ".join(f"{name} {its.in_words(name)}" for name in its.values) for its in found)
-            lines = [f"  {row}  at {words.params(its.params)}" for row, its in zip(rows, found, strict=True)]
-            return "\n".join([f"front: {len(found)} setting{'s' * (len(found) != 1)}", *lines, counts])
+            members = self.front if optimizer.measures.is_known(trials) else []
+            rows = (", ".join(f"{name} {member.in_words(name)}" for name in member.values) for member in members)
+            lines = [f"  {row}  at {words.params(member.params)}" for row, member in zip(rows, members, strict=True)]
+            return "\n".join([f"front: {len(members)} setting{'s' * (len(members) != 1)}", *lines, counts])
         best = self.best
-        measured = sum(key(its.params) == key(best.params) for its in trials if its.state == "done")
+        measured = sum(key(trial.params) == key(best.params) for trial in trials if trial.state == "done")
         items = list(best.params.items() if isinstance(best.params, Mapping) else enumerate(best.params))
         width = max(len(str(name)) for name, _ in items)
         lines = [f"{optimizer.goal[:-3]}um: {words.number(best.estimate)}, {words.likely(best)}"]
@@ -598,16 +598,16 @@ def _checked_space(optimizer: Optimizer) -> Any:
     """The space as a study has it; ValueError if a storage cannot keep its values."""
     space = optimizer.space
     if isinstance(space, ParameterSpace):
-        found: Any = dict(space.parameters)
-        options = {name: list(its.options) for name, its in found.items() if isinstance(its, Choice)}
+        checked: Any = dict(space.parameters)
+        options = {name: list(param.options) for name, param in checked.items() if isinstance(param, Choice)}
     else:
         assert isinstance(space, CandidateTable)
         if space.is_array or not all(isinstance(name, str) for name in space.names):
             raise ValueError(
                 "with storage, the rows of a table must be dicts with text as names, such as [{'x': 1.5, 'kind': 'a'}]"
             )
-        found = [space.rows[number] for number in range(len(space.rows))]
-        options = {name: [row[name] for row in found] for name in space.names}
+        checked = [space.rows[number] for number in range(len(space.rows))]
+        options = {name: [row[name] for row in checked] for name in space.names}
     for name, values in options.items():
         odd = [value for value in values if not isinstance(value, bool | int | float | str | None)]
         if odd:
@@ -615,7 +615,7 @@ def _checked_space(optimizer: Optimizer) -> Any:
                 f"with storage, the values of {name!r} must be text, numbers, True, False or None, got {odd[0]!r}: put "
                 "a name in its place, and look the object up by it in f"
             )
-    return found
+    return checked
 
 
 def opened(study: Study) -> Store:

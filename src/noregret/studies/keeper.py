@@ -29,14 +29,14 @@ def kill_sessions(sessions: Collection[int], marks: Collection[bytes] = ()) -> N
     for session in sessions:
         _kill(os.killpg, session)
     for number in range(3):  # processes that were started meanwhile are found the next time
-        found = [
+        processes = [
             path for path in glob.glob("/proc/[0-9]*") if _session(path) in sessions or (marks and _has(path, marks))
         ]
-        for path in found:
+        for path in processes:
             _kill(os.kill, int(path.split("/")[2]))
         if marks:  # a child has its mark only after it has begun its program
             time.sleep(0.1)
-        elif not found and number:
+        elif not processes and number:
             break
 
 
@@ -54,7 +54,7 @@ def _has(path: str, marks: Collection[bytes]) -> bool:
     """Return True if the environment of a process has one of these marks."""
     try:
         with open(f"{path}/environ", "rb") as file:
-            return any(its in marks for its in file.read().split(b"\0"))
+            return any(mark in marks for mark in file.read().split(b"\0"))
     except OSError:
         return False
 

@@ -34,8 +34,8 @@ def ledger(args: Namespace) -> int:
     if args.force and args.action != "keep":
         raise StudyError(f"--force is for keep, not for {args.action}")
     if args.action == "show":
-        found = load(args.file, must_exist=True)
-        say(json.dumps(found | {"summary": "\n".join(shown(found))}) if args.json else "\n".join(shown(found)))
+        chain = load(args.file, must_exist=True)
+        say(json.dumps(chain | {"summary": "\n".join(shown(chain))}) if args.json else "\n".join(shown(chain)))
         return 0
     if args.action == "new":
         entry = judged(args.file, receipts.checked(args.receipt), str(args.receipt), args.level)
@@ -50,22 +50,22 @@ def ledger(args: Namespace) -> int:
 def load(path: Path, level: float | None = None, must_exist: bool = False) -> dict[str, Any]:
     """The ledger of a file, a new one of this level if there is none; StudyError if it is damaged."""
     try:
-        found = json.loads(path.read_bytes())
-        if not (isinstance(found, dict) and found["ledger"] == FORM and _follows(found)):
+        chain = json.loads(path.read_bytes())
+        if not (isinstance(chain, dict) and chain["ledger"] == FORM and _follows(chain)):
             raise ValueError
     except FileNotFoundError:
         if must_exist:
             raise StudyError(f"{path} does not exist: 'noregret ledger {path} new RECEIPT' begins a ledger") from None
-        found = {"ledger": FORM, "level": 0.05 if level is None else level, "entries": []}
-        _rule(found)
+        chain = {"ledger": FORM, "level": 0.05 if level is None else level, "entries": []}
+        _rule(chain)
     except OSError as error:
         raise StudyError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, RecursionError):
         said = f"{path} is no ledger of form {FORM}, or was edited: an entry does not follow from those before it"
         raise StudyError(f"{said}. Put back a copy, or begin a new one") from None
-    if level is not None and level != found["level"]:
-        raise StudyError(f"--level {level:g}: {path} has the level {found['level']:g}, which stays: begin a new ledger")
-    return dict(found)
+    if level is not None and level != chain["level"]:
+        raise StudyError(f"--level {level:g}: {path} has the level {chain['level']:g}, which stays: begin a new ledger")
+    return dict(chain)
 
 
 def _rule(found: Mapping[str, Any], before: int | None = None) -> Ledger:
@@ -103,9 +103,9 @@ def _locked(path: Path, level: float | None = None) -> Iterator[dict[str, Any]]:
         raise StudyError(f"{path}: its folder cannot be opened: {error.strerror}") from None
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
-        found = load(path, level)
-        yield found
-        receipts.write(found, path)
+        chain = load(path, level)
+        yield chain
+        receipts.write(chain, path)
     except OSError as error:
         raise StudyError(f"{path} cannot be written: {error.strerror}") from None
     finally:
@@ -122,13 +122,13 @@ def judged(path: Path, receipt: Mapping[str, Any], name: str, level: float | Non
     if receipt["baseline"] is not None:
         said = f"{name}: the values of A were measured before ({receipt['baseline']}), and others were judged by them"
         raise StudyError(f"{said}: compare with fresh runs of both, without --baseline")
-    with _locked(path, level) as found:
-        entries = found["entries"]
+    with _locked(path, level) as chain:
+        entries = chain["entries"]
         if entries and entries[-1]["state"] == "open":
             raise StudyError(f"entry {len(entries)} of {path} is open: keep or discard it first")
         if old := [entry["number"] for entry in entries if entry["digest"] == receipt["digest"]]:
             raise StudyError(f"{name} was judged already, as entry {old[0]}: a retest is a new proposal with new runs")
-        rule, said = _rule(found), receipt["statement"]
+        rule, said = _rule(chain), receipt["statement"]
         fails_more = said["failures"][1] > said["failures"][0] and said["quantity"] != "difference of means"
         threshold, evalue = rule.threshold, 0.0 if fails_more else said["evalue"]
         entry = {
@@ -149,8 +149,8 @@ def judged(path: Path, receipt: Mapping[str, Any], name: str, level: float | Non
 def closed(path: Path, is_kept: bool, force: bool = False) -> Entry:
     """Keep or discard the change of the last entry."""
     load(path, must_exist=True)
-    with _locked(path) as found:
-        entry: Entry = found["entries"][-1] if found["entries"] else {"state": "none"}
+    with _locked(path) as chain:
+        entry: Entry = chain["entries"][-1] if chain["entries"] else {"state": "none"}
         if entry["state"] != "open":
             raise StudyError(f"no entry of {path} is open: judge a change first, noregret ledger {path} new RECEIPT")
         if is_kept and not entry["allowed"] and not force:

@@ -147,7 +147,7 @@ def measure(study: Study, trial: Record, keeper: Keeper, stop: Event, judge: Jud
         if number >= 0:
             runs.append(run)
             cut += _is_cut(run)
-            values = [value for its in runs if (value := study.measures.first_value(its)) is not None]
+            values = [value for run in runs if (value := study.measures.first_value(run)) is not None]
             is_enough = fewest <= len(values) < most and judge is not None and judge.is_enough(values)
             if 2 * cut > most or is_enough:
                 break
@@ -372,8 +372,8 @@ def run_command(
         raise Stopped
     if "error" in usage:
         raise StudyError(f"{part}: {command[0]!r} cannot be started in {folder}: {usage['error']}")
-    found = CommandRun(stdout, stderr, process.returncode, waiter.end - start, ended, waiter.user_seconds)
-    return replace(found, **{**usage, **({"exit_code": None} if ended else {})})
+    command_run = CommandRun(stdout, stderr, process.returncode, waiter.end - start, ended, waiter.user_seconds)
+    return replace(command_run, **{**usage, **({"exit_code": None} if ended else {})})
 
 
 class Progress:
@@ -577,7 +577,7 @@ class Keeper:
 
     def remove(self, process: int) -> None:
         """A command has ended. A keeper that was ended by an exception has killed it already."""
-        for number in [number for number, its in list(self._running.items()) if its == process]:
+        for number in [number for number, other in list(self._running.items()) if other == process]:
             self._end(number)
 
     def _note(self, number: int, process: int) -> None:
@@ -597,7 +597,7 @@ class Keeper:
                 self._process.wait()
                 self._process = self._started()
                 with suppress(BrokenPipeError):
-                    self._write("".join(f"{number} {its}\n" for number, its in list(self._running.items())) + line)
+                    self._write("".join(f"{number} {held}\n" for number, held in list(self._running.items())) + line)
 
     def _write(self, text: str) -> None:
         assert self._process.stdin

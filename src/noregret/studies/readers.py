@@ -48,7 +48,7 @@ def json_object(text: str) -> Numbers:
 
 def pytest_benchmark(text: str) -> Numbers:
     """Medians in the JSON that ``pytest --benchmark-json=FILE`` writes, by the full names of the tests."""
-    return {its["fullname"]: float(its["stats"]["median"]) for its in _benchmarks(text)}
+    return {row["fullname"]: float(row["stats"]["median"]) for row in _benchmarks(text)}
 
 
 def criterion(text: str) -> Numbers:
@@ -60,14 +60,14 @@ def criterion(text: str) -> Numbers:
     >>> criterion("parse/1 time:   [1.0 ms 1.5 ms 2.0 ms]\ntest sum ... bench:   3,000 ns/iter (+/- 9)")
     {'parse/1': 0.0015, 'sum': 3e-06}
     """
-    found, before = Numbers(), ""
+    numbers, before = Numbers(), ""
     for line in text.splitlines():
         if match := CRITERION.search(line):
             name = line[: match.start()].strip() or before
-            found[name] = float(match[1]) * _unit(match[2])
+            numbers[name] = float(match[1]) * _unit(match[2])
         before = line.strip()
     rows = ((name, float(value.replace(",", "")) * _unit(unit)) for name, value, unit in BENCHER.findall(text))
-    return {**found, **dict(rows)}
+    return {**numbers, **dict(rows)}
 
 
 def go(text: str) -> Numbers:
@@ -90,14 +90,14 @@ def go(text: str) -> Numbers:
 def google_benchmark(text: str) -> Numbers:
     """Real times in the JSON of Google Benchmark, medians of repetitions; a benchmark with an error has failed."""
     runs, summaries = list[tuple[str, float | None]](), dict[str, dict[str, float]]()
-    for its in _benchmarks(text):
-        name = its.get("run_name", its["name"])
-        if its.get("error_occurred"):
+    for row in _benchmarks(text):
+        name = row.get("run_name", row["name"])
+        if row.get("error_occurred"):
             runs.append((name, None))
-        elif its.get("run_type", "iteration") == "iteration":
-            runs.append((name, float(its["real_time"]) * _unit(its["time_unit"])))
-        elif its["aggregate_name"] in ("median", "mean"):
-            summaries.setdefault(name, {})[its["aggregate_name"]] = float(its["real_time"]) * _unit(its["time_unit"])
+        elif row.get("run_type", "iteration") == "iteration":
+            runs.append((name, float(row["real_time"]) * _unit(row["time_unit"])))
+        elif row["aggregate_name"] in ("median", "mean"):
+            summaries.setdefault(name, {})[row["aggregate_name"]] = float(row["real_time"]) * _unit(row["time_unit"])
     summary = {name: each.get("median", each.get("mean")) for name, each in summaries.items()}
     return {**summary, **_medians(runs)}
 
@@ -109,15 +109,15 @@ def jmh(text: str) -> Numbers:
     benchmark has several.
     """
     rows = _document(text, lambda value: isinstance(value, list) and bool(value) and "primaryMetric" in value[0])
-    modes, found = Counter(map(_jmh_name, rows)), Numbers()
-    for its in rows:
-        metric = its["primaryMetric"]
+    modes, numbers = Counter(map(_jmh_name, rows)), Numbers()
+    for row in rows:
+        metric = row["primaryMetric"]
         values = [float(value) for fork in metric.get("rawData", ()) for value in fork] or [float(metric["score"])]
         first, _, second = metric["scoreUnit"].partition("/")
         value = _unit(second) / median(values) if first == "ops" else median(values) * _unit(first)
-        name = _jmh_name(its)
-        found[f"{name} {its['mode']}" if modes[name] > 1 else name] = value
-    return found
+        name = _jmh_name(row)
+        numbers[f"{name} {row['mode']}" if modes[name] > 1 else name] = value
+    return numbers
 
 
 def _jmh_name(row: dict[str, Any]) -> str:
@@ -127,7 +127,7 @@ def _jmh_name(row: dict[str, Any]) -> str:
 def hyperfine(text: str) -> Numbers:
     """Medians in the JSON of ``--export-json``, by command; name the commands by ``-n`` if A and B differ in them."""
     rows = _document(text, lambda value: isinstance(value, dict) and "results" in value)["results"]
-    return {its["command"]: float(median(its.get("times") or [its["median"]])) for its in rows}
+    return {row["command"]: float(median(row.get("times") or [row["median"]])) for row in rows}
 
 
 READERS: dict[str, Callable[[str], Numbers]] = {
@@ -144,13 +144,13 @@ READERS: dict[str, Callable[[str], Numbers]] = {
 def read(kind: str, text: str) -> Numbers:
     """Value of each name in the output of a tool; NoResult if it has none, or is not what the tool writes."""
     try:
-        found = READERS[kind](text)
+        numbers = READERS[kind](text)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError) as error:
         why = str(error) if isinstance(error, NoResult) else f"{type(error).__name__}: {error}"
         raise NoResult(f"no output of {kind} that can be read: {why}") from None
-    if not found:
+    if not numbers:
         raise NoResult(f"no output of {kind} that can be read: no benchmark in {_end(text)}")
-    return {name: value if value is not None and math.isfinite(value) else None for name, value in found.items()}
+    return {name: value if value is not None and math.isfinite(value) else None for name, value in numbers.items()}
 
 
 def selected(kind: str, names: Sequence[str] | None) -> str:
@@ -215,13 +215,13 @@ def _medians(rows: Iterable[tuple[str, float | None]]) -> Numbers:
 
 
 def _benchmarks(text: str) -> list[dict[str, Any]]:
-    found = _document(text, lambda value: isinstance(value, dict) and isinstance(value.get("benchmarks"), list))
-    return list(found["benchmarks"])
+    document = _document(text, lambda value: isinstance(value, dict) and isinstance(value.get("benchmarks"), list))
+    return list(document["benchmarks"])
 
 
 def _document(text: str, is_it: Callable[[Any], bool]) -> Any:
     """The last JSON value in a text that begins a line and is of the right kind; NoResult if there is none."""
-    decoder, found, end = json.JSONDecoder(), None, 0
+    decoder, document, end = json.JSONDecoder(), None, 0
     for start in re.finditer(r"^[ \t]*(?=[\[{])", text, re.MULTILINE):
         if start.end() >= end:
             try:
@@ -229,10 +229,10 @@ def _document(text: str, is_it: Callable[[Any], bool]) -> Any:
             except (ValueError, RecursionError):
                 continue
             end = last  # what is inside of it is a part of it
-            found = value if is_it(value) else found
-    if found is None:
+            document = value if is_it(value) else document
+    if document is None:
         raise NoResult(f"no such JSON in {_end(text)}")
-    return found
+    return document
 
 
 def _end(text: str) -> str:

@@ -22,27 +22,27 @@ __all__ = ["FIELDS", "FORM", "checked", "digest", "faults", "read", "receipt", "
 def read(path: Path) -> dict[str, Any]:
     """The receipt in a file; StudyError if it is none."""
     try:
-        found = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except OSError as error:
         raise StudyError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or "receipt" not in found:
+        content = None
+    if not isinstance(content, dict) or "receipt" not in content:
         raise StudyError(f"{path} is no receipt: 'noregret versus A B --receipt {path.name}' writes one")
-    if found["receipt"] != FORM:
-        raise StudyError(f"{path} has a receipt of form {found['receipt']!r}, and this version reads form {FORM}")
-    if found.keys() != FIELDS or not isinstance(found["commands"], list):
-        wrong = ", ".join(sorted(found.keys() ^ FIELDS)) or "commands"
+    if content["receipt"] != FORM:
+        raise StudyError(f"{path} has a receipt of form {content['receipt']!r}, and this version reads form {FORM}")
+    if content.keys() != FIELDS or not isinstance(content["commands"], list):
+        wrong = ", ".join(sorted(content.keys() ^ FIELDS)) or "commands"
         raise StudyError(f"{path} is no complete receipt: {wrong} must be there as 'versus --receipt' writes it")
-    return found
+    return content
 
 
 def checked(path: Path) -> dict[str, Any]:
     """The receipt in a file; StudyError unless its statement follows from its runs."""
-    found = read(path)
-    if wrong := faults(found):
+    content = read(path)
+    if wrong := faults(content):
         raise StudyError(f"{path}: the statement does not follow: {'; '.join(wrong)}")
-    return found
+    return content
 
 
 def values(found: Mapping[str, Any], name: str | None) -> list[float | None]:
@@ -55,12 +55,12 @@ def verify(args: Namespace) -> int:
     """Say of each receipt whether its statement follows from its runs: 0 if so, 1 if not."""
     code = 0
     for path in args.receipts:
-        found = read(path)
-        wrong = faults(found)
+        content = read(path)
+        wrong = faults(content)
         code = max(code, bool(wrong))
         name = printable(str(path))
         if wrong:
             say(f"{name}: the statement does not follow", *(f"  {printable(each)}" for each in wrong))
         else:
-            say(f"{name}: the statement follows: {Comparison.replay(found['comparison'])}")
+            say(f"{name}: the statement follows: {Comparison.replay(content['comparison'])}")
     return code

@@ -68,8 +68,8 @@ class Commands(Measurer):
     def outcome(self, trial: Record, future: Future[Any]) -> Record:
         self._ending.pop(trial.number, None)
         try:
-            found: Record = future.result()
-            return found
+            record: Record = future.result()
+            return record
         except Stopped:
             raise Lost from None
 
@@ -139,15 +139,15 @@ def tune(study: Study, workers: int, *, as_json: bool = False, migrate: bool = F
             raise
         if store.stopped() is None:
             store.out_of_time()
-        found = findings(study, store)
-        said = json.dumps(found.ending()) if as_json else conclusion(found)
+        known = findings(study, store)
+        said = json.dumps(known.ending()) if as_json else conclusion(known)
         say(said)
         for tracker in trackers:
-            tracker.finish(found.best)
-        is_clean = not commands.has_begun or cleaned_up(found)
-        if found.done and is_clean and store.stopped(is_timed=False):
+            tracker.finish(known.best)
+        is_clean = not commands.has_begun or cleaned_up(known)
+        if known.done and is_clean and store.stopped(is_timed=False):
             store.conclude(_conclusion_key(study, store.records(), as_json), said)
-    return (0 if is_clean else 2) if found.done else 3
+    return (0 if is_clean else 2) if known.done else 3
 
 
 def cleaned_up(found: Findings) -> bool:
@@ -220,16 +220,16 @@ def findings(study: Study, store: Store, wish: Wish = NO_WISH) -> Findings:
 
 def trackers_of(study: Study) -> list[Tracker]:
     """The trackers that a study names; MissingExtra if the package of one is not installed."""
-    found = []
+    used = []
     for service, place in study.track.items():
         if service == "mlflow":  # a file is beside the study, as that of ``storage`` is
             uri = re.sub("^sqlite:///(?!/)", lambda _: f"sqlite:///{study.folder}/", place)
-            found.append(trackers.mlflow(uri or None))
+            used.append(trackers.mlflow(uri or None))
         elif service == "tensorboard":
-            found.append(trackers.tensorboard(study.folder / (place or "tensorboard")))
+            used.append(trackers.tensorboard(study.folder / (place or "tensorboard")))
         else:
-            found.append(trackers.wandb(place or trackers.NAME, folder=study.folder))
-    return found
+            used.append(trackers.wandb(place or trackers.NAME, folder=study.folder))
+    return used
 
 
 class TrackedTrials(View):

@@ -110,7 +110,7 @@ class Plan:
         The optimizer knows the pending trials.
         """
         left, pending = 0.0 if is_done else self.left(moment), [trial.params for trial in optimizer.pending]
-        highest = optimizer.fidelity and {name: its.high for name, its in optimizer.fidelity.items()}
+        highest = optimizer.fidelity and {name: parameter.high for name, parameter in optimizer.fidelity.items()}
         params, pair = self._paired(optimizer, self.left(moment), moment.made, is_done)
         params = self._confirmed(optimizer, left, moment.made + left, pending) if params is None else params
         params = self._repeated(optimizer, pending) if params is None else params
@@ -160,8 +160,8 @@ class Plan:
         if not any(map(optimizer.measures.has_value, trials)):
             return None
         best = optimizer.best()
-        highest = optimizer.fidelity and {name: its.high for name, its in optimizer.fidelity.items()}
-        full = (its for its in trials if its.state == "failed" or (its.state == "done" and its.fidelity == highest))
+        highest = optimizer.fidelity and {name: parameter.high for name, parameter in optimizer.fidelity.items()}
+        full = (run for run in trials if run.state == "failed" or (run.state == "done" and run.fidelity == highest))
         made = [*(trial.params for trial in full), *pending]
         is_known = sum(key(params) == key(best.params) for params in made) >= self.confirm
         return None if is_known or best.is_likeliest else best.params
@@ -182,9 +182,9 @@ class Plan:
 
 def median_of(runs: Sequence[Reading]) -> Reading:
     """Median of the readings of several runs, with its standard error as its noise; the only one as it is."""
-    found = middle(runs)
-    is_known = len(runs) > 1 and found.bound is None
-    return replace(found, noise=error_of_median([run.value for run in runs])) if is_known else found
+    reading = middle(runs)
+    is_known = len(runs) > 1 and reading.bound is None
+    return replace(reading, noise=error_of_median([run.value for run in runs])) if is_known else reading
 
 
 def error_of_median(values: Sequence[float]) -> float | None:

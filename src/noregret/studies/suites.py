@@ -90,12 +90,12 @@ def _race(args: Namespace, folder: Path) -> SuiteRace:
 
 def _open(command: Command, by_shell: bool) -> Command:
     """The words of a command with {names} and {out} as placeholders."""
-    found = []
+    opened = []
     for word in command:
         if by_shell and re.search(r"""["']\{\{(names|out)\}\}|\{\{(names|out)\}\}["']""", str(word)):
             raise StudyError("with --shell {names} and {out} are quoted already: write no quotes around them")
-        found.append(str(word).replace("{{names}}", "{names}").replace("{{out}}", "{out}"))
-    return tuple(found)
+        opened.append(str(word).replace("{{names}}", "{names}").replace("{{out}}", "{out}"))
+    return tuple(opened)
 
 
 @dataclass
@@ -128,8 +128,8 @@ class SuiteRace(Race):
         kind, file = self.numbers[option].kind, self.numbers[option].file
         if file is not None:
             file.unlink(missing_ok=True)
-        found = {"names": readers.selected(kind, self.suite.running or None), "out": str(file)}
-        return {name: shlex.quote(text) for name, text in found.items()} if self.by_shell else found
+        values = {"names": readers.selected(kind, self.suite.running or None), "out": str(file)}
+        return {name: shlex.quote(text) for name, text in values.items()} if self.by_shell else values
 
     def tell(self, option: int, outcome: Record, item: str | None = None) -> None:
         """Tell the suite the numbers of a run. Names that are new since the first pair are ignored."""
@@ -241,11 +241,11 @@ class SuiteRace(Race):
 
     def as_json(self) -> dict[str, Any]:
         """All numbers; None stands for those that are not finite or not known."""
-        found, names = super().as_json(), self.suite
+        document, names = super().as_json(), self.suite
         for key in ("estimate", "lower", "upper", "relative", "intervals", "best", "medians", "quantity", "baseline"):
-            del found[key]
+            del document[key]
         return {
-            **found,
+            **document,
             "verdict": names.verdict,
             "names": [self._row(row) for row in names.rows],
             "left_out": dict(zip("AB", map(list, names.left_out), strict=True)),
@@ -264,5 +264,5 @@ class SuiteRace(Race):
             "relative": self.suite.is_relative(row.name),
             "pairs": row.pairs,
             "medians": [median(each) if each else None for each in known],
-            "failures": [len(each) - len(its) for each, its in zip(values, known, strict=True)],
+            "failures": [len(each) - len(kept) for each, kept in zip(values, known, strict=True)],
         }

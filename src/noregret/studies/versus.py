@@ -216,11 +216,11 @@ def _items(args: Namespace, lines: Sequence[str], seed: int) -> list[str]:
         read = args.items.read_text("utf-8").splitlines()
     except (OSError, ValueError) as error:
         raise StudyError(f"--items {args.items}: cannot be read: {error}") from None
-    found = [line.strip() for line in read if line.strip()]
-    if len(found) < 2 or len(found) > len(set(found)):
-        raise StudyError(f"--items {args.items}: must have two lines or more, each with another item, got {len(found)}")
-    order = np.random.default_rng(seed).permutation(len(found))
-    return [found[place] for place in order for _ in range(args.repeats)]
+    items = [line.strip() for line in read if line.strip()]
+    if len(items) < 2 or len(items) > len(set(items)):
+        raise StudyError(f"--items {args.items}: must have two lines or more, each with another item, got {len(items)}")
+    order = np.random.default_rng(seed).permutation(len(items))
+    return [items[place] for place in order for _ in range(args.repeats)]
 
 
 def _checked(name: str, check: Callable[[Any], T], given: Any) -> T:
@@ -232,8 +232,8 @@ def _checked(name: str, check: Callable[[Any], T], given: Any) -> T:
 
 def command_words(name: str, line: str, by_shell: bool, has_items: bool = False) -> Command:
     """The words of a command. Braces are doubled, as a study would take {name} for a parameter, but for an item's."""
-    found = ("sh", "-c", line) if by_shell else _checked(name, lambda text: checks.command(text, SHELL), line)
-    words = (word.replace("{", "{{").replace("}", "}}") for group in groups(found) for word in group)
+    parts = ("sh", "-c", line) if by_shell else _checked(name, lambda text: checks.command(text, SHELL), line)
+    words = (word.replace("{", "{{").replace("}", "}}") for group in groups(parts) for word in group)
     return tuple(word.replace("{{item}}", "{item}") if has_items else word for word in words)
 
 
@@ -257,9 +257,9 @@ def _seconds(text: str) -> float:
     >>> _seconds("90"), _seconds("1.5m"), _seconds("2h")
     (90.0, 90.0, 7200.0)
     """
-    found = re.fullmatch(r"([\d.]+)\s*([smh]?)", text.strip())
+    match = re.fullmatch(r"([\d.]+)\s*([smh]?)", text.strip())
     try:
-        return checks.seconds(float(found[1]) * UNITS[found[2] or "s"] if found else 0.0)
+        return checks.seconds(float(match[1]) * UNITS[match[2] or "s"] if match else 0.0)
     except ValueError:
         raise ValueError(f"must be a time such as 90s, 5m or 1h, got {text!r}") from None
 

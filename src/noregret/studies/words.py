@@ -36,7 +36,7 @@ def values(found: Mapping[str, float | None]) -> str:
     >>> values({"latency": 3.14159, "cost": None})
     'latency 3.142, cost not measured'
     """
-    return ", ".join(f"{name} {'not measured' if its is None else number(its)}" for name, its in found.items())
+    return ", ".join(f"{name} {'not measured' if known is None else number(known)}" for name, known in found.items())
 
 
 def with_interval(estimate: float, lower: float, upper: float, unit: str = "") -> str:
@@ -100,7 +100,7 @@ def params(values: Mapping[str, Any], separator: str = ", ") -> str:
     >>> params({"rate": 0.123456789, "mode": "wal"})
     'rate=0.1235, mode=wal'
     """
-    return separator.join(f"{name}={value(found)}" for name, found in values.items())
+    return separator.join(f"{name}={value(option)}" for name, option in values.items())
 
 
 def cells(values: Mapping[str, Any], names: Iterable[str]) -> list[str]:

@@ -71,8 +71,8 @@ class Read:
 
     def on(self, section: Section) -> Array:
         """Compute the numbers of a block."""
-        found = getattr(section.beliefs[self.key][1], self.name)
-        return found if self.arguments is None else found(**self.arguments)
+        attribute = getattr(section.beliefs[self.key][1], self.name)
+        return attribute if self.arguments is None else attribute(**self.arguments)
 
     def cut(self, rows: slice) -> Read:
         """Return the recipe for the block with these rows."""
@@ -281,8 +281,8 @@ class Blocks:
         """Some arms as a NumPy array, (n,) -> (n, d), in any order."""
         new = np.array([place for place in dict.fromkeys(places.tolist()) if place not in self._rows], np.intp)
         if new.size:
-            found = self.ask(None, [], self.each(rows_at, new))
-            self._rows |= zip(new.tolist(), self.joined(new, found), strict=True)
+            parts = self.ask(None, [], self.each(rows_at, new))
+            self._rows |= zip(new.tolist(), self.joined(new, parts), strict=True)
         return np.array([self._rows[place] for place in places.tolist()]).reshape(-1, self.shape[1])
 
     def note(self, place: int, row: Floats) -> None:
@@ -291,8 +291,8 @@ class Blocks:
 
     def places(self, points: Floats) -> Ints:
         """Row of each of (n, d) points among the arms, N for points that are not arms."""
-        found = np.stack(self.ask(None, [], partial(places_of, points=points)))
-        places = np.where(found < np.array(self.sizes)[:, None], found + np.array(self.starts)[:, None], len(self))
+        local = np.stack(self.ask(None, [], partial(places_of, points=points)))
+        places = np.where(local < np.array(self.sizes)[:, None], local + np.array(self.starts)[:, None], len(self))
         return np.asarray(places.min(axis=0))
 
     def split(self, places: Ints) -> list[Any]:
@@ -309,9 +309,9 @@ class Blocks:
         """Join the answers about some rows, in the order of the rows."""
         owner = np.searchsorted(self.starts, places, "right") - 1
         order = np.argsort(owner, kind="stable")
-        found = np.concatenate([each for each in answers if each is not None])
-        result = np.empty_like(found)
-        result[order] = found
+        joint = np.concatenate([each for each in answers if each is not None])
+        result = np.empty_like(joint)
+        result[order] = joint
         return result
 
     def ask(self, numbers: Read | Call | None, sources: list[Source], question: Question | list[Any]) -> list[Any]:
@@ -329,9 +329,9 @@ class Blocks:
                 knowledge = [source.knowledge(i, afresh=asked == self._by_task) for source in sources]
                 own = numbers and numbers.cut(slice(self.starts[i], self.starts[i] + self.sizes[i]))
                 calls.append((live, knowledge, own, questions[i]))  # the arguments of `answer` besides the section
-            for i, found in zip(waiting, asked(waiting, calls), strict=True):
-                answers[i] = found
-                for source in sources if found is not None else []:
+            for i, reply in zip(waiting, asked(waiting, calls), strict=True):
+                answers[i] = reply
+                for source in sources if reply is not None else []:
                     source.heard(i)
             waiting, asked = [i for i in waiting if answers[i] is None], self._by_task
         return answers
@@ -342,17 +342,17 @@ class Blocks:
             holders = self._client.who_has(self._sections)
             self._workers = [next(iter(holders.get(section.key, ())), None) for section in self._sections]
         messages = [(self._workers[i], self._sections[i].key, call) for i, call in zip(sections, calls, strict=True)]
-        found: list[Any] = self._client.sync(answers_to, self._client, messages)
-        if any(each is None for each in found):
+        answers: list[Any] = self._client.sync(answers_to, self._client, messages)
+        if any(each is None for each in answers):
             self._workers = []
-        return found
+        return answers
 
     def _by_task(self, sections: list[int], calls: list[tuple[Any, ...]]) -> list[Any]:
         """Answers of these sections by dask tasks; dask makes the sections of a lost worker again."""
         submit = partial(self._client.submit, answer, pure=False)
         tasks = [submit(self._sections[i], *call) for i, call in zip(sections, calls, strict=True)]
-        found: list[Any] = self._client.gather(tasks)
-        return found
+        answers: list[Any] = self._client.gather(tasks)
+        return answers
 
 
 def is_dask(arms: Any) -> bool:
@@ -440,10 +440,10 @@ async def _answer_to(client: Any, address: str | None, key: str, call: tuple[Any
         if address not in await client.nthreads():  # dask would retry for half a minute
             running.cancel()
             return None
-    found = running.result()[address]
-    if isinstance(found, Exception) and not isinstance(found, OSError | KeyError):
-        raise found
-    return None if isinstance(found, Exception) else found
+    reply = running.result()[address]
+    if isinstance(reply, Exception) and not isinstance(reply, OSError | KeyError):
+        raise reply
+    return None if isinstance(reply, Exception) else reply
 
 
 async def _answer_at(key: str, *call: Any, dask_worker: Any) -> Any:
@@ -612,8 +612,8 @@ class BlockNumbers(NDArrayOperatorsMixin):
         flat = index.reshape(-1) % len(self)
         if not flat.size:
             return np.empty(0)
-        found = self._blocks.joined(flat, self._ask(self._blocks.each(those_at, flat)))
-        return found if index.ndim else found[0]
+        numbers = self._blocks.joined(flat, self._ask(self._blocks.each(those_at, flat)))
+        return numbers if index.ndim else numbers[0]
 
     def max(self) -> float:
         """Largest number."""
@@ -641,9 +641,9 @@ class BlockNumbers(NDArrayOperatorsMixin):
 
     def largest(self, count: int) -> tuple[Ints, Floats]:
         """Indices and values of the ``count`` largest numbers, in decreasing order, the lowest index first on ties."""
-        found = self._ask(partial(leading, count=count))
-        places = np.concatenate([start + local for start, (local, _) in zip(self._blocks.starts, found, strict=True)])
-        numbers = np.concatenate([numbers for _, numbers in found])
+        leaders = self._ask(partial(leading, count=count))
+        places = np.concatenate([start + local for start, (local, _) in zip(self._blocks.starts, leaders, strict=True)])
+        numbers = np.concatenate([numbers for _, numbers in leaders])
         order = np.argsort(-numbers, kind="stable")[:count]
         return places[order], numbers[order]
 

@@ -299,8 +299,8 @@ class SortedRewards:
         for place in np.flatnonzero(cut.any(axis=0)):
             rows, slot = np.flatnonzero(cut[:, place]), slots[place]
             bound = _largest_kept(size[rows, place], level)
-            found = self._sizes[slot].searchsorted(bound, "right")
-            sums[rows, place] = self._sums[slot][found]
+            below = self._sizes[slot].searchsorted(bound, "right")
+            sums[rows, place] = self._sums[slot][below]
         return np.asarray(np.einsum("ij,ij->i", weights, sums))
 
     def copy(self) -> Self:

@@ -223,8 +223,8 @@ class Directory:
             self._sorted = column[self._order]
         first = numpy_of(xp.searchsorted(self._sorted, known, side="left")).tolist()
         last = numpy_of(xp.searchsorted(self._sorted, known, side="right")).tolist()
-        found = [numpy_of(self._order[start:end]) for start, end in zip(first, last, strict=True)]
-        return np.asarray(np.sort(np.concatenate(found)), dtype=np.intp)
+        numbers = [numpy_of(self._order[start:end]) for start, end in zip(first, last, strict=True)]
+        return np.asarray(np.sort(np.concatenate(numbers)), dtype=np.intp)
 
 
 def places_among(arms: Floats | Directory, points: Floats) -> Ints:

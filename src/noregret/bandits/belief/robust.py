@@ -334,8 +334,8 @@ def medians(model: CatoniGP, told: Floats, points: Floats, log_events: float) ->
     number, share = groups(len(told), log_events, model.alpha)
     dealt = told[np.lexsort(told[:, :-4].T)]
     dealt[:, -4], dealt[:, -1] = np.clip(dealt[:, -4], -HUGE, HUGE), max(model.noise_moment or 0.0, 1e-9 * model.moment)
-    found = [CatoniMeans(model, dealt[group::number], log_events, share).at(points) for group in range(number)]
-    return np.median([mean for mean, _ in found], axis=0), np.max([half for _, half in found], axis=0)
+    means = [CatoniMeans(model, dealt[group::number], log_events, share).at(points) for group in range(number)]
+    return np.median([mean for mean, _ in means], axis=0), np.max([half for _, half in means], axis=0)
 
 
 class CatoniMeans:

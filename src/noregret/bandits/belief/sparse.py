@@ -550,12 +550,12 @@ class InverseRoot:
         """V^-1/2 times (r, n) or (r,)."""
         inside = self._vectors.T @ right
         scale = self._values**-0.5
-        found = (inside.T * scale).T
+        scaled = (inside.T * scale).T
         if self._count:
             steps = self._steps[:, : self._count].reshape(-1, len(scale))
             weights = (self._weights[:, None] * self._factors[:, : self._count]).reshape(-1)
-            found -= steps.T @ ((steps @ inside).T * weights).T
-        return np.asarray(self._vectors @ found)
+            scaled -= steps.T @ ((steps @ inside).T * weights).T
+        return np.asarray(self._vectors @ scaled)
 
 
 def _quadrature(low: float, high: float) -> tuple[Floats, Floats]:

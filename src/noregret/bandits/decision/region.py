@@ -162,13 +162,13 @@ class Region:
 
     def sample(self, count: int, rng: Rng) -> Floats:
         """Uniform points, (count, d); known points if `PATIENCE` proposals in a row are rejected."""
-        found, missing, failed = [np.empty((0, self.box.dimension))], count, 0
+        samples, missing, failed = [np.empty((0, self.box.dimension))], count, 0
         while missing > 0 and failed < PATIENCE:
             proposed = self.propose(rng)
             inside = proposed[self.contains(proposed)][:missing]
-            found.append(inside)
+            samples.append(inside)
             missing, failed = missing - len(inside), 0 if len(inside) else failed + BATCH
-        return np.vstack([*found, self.known[rng.integers(max(len(self.known), 1), size=missing)]])
+        return np.vstack([*samples, self.known[rng.integers(max(len(self.known), 1), size=missing)]])
 
     def pieces(self) -> list[Region]:
         """Connected parts of the region, as far as its known points distinguish them."""
@@ -230,10 +230,10 @@ def climb(
     least = STEP * (box.sides / step).min()
     while (going := np.flatnonzero(part > least)).size:
         around = at[going, None] + part[going, None, None] * moves
-        found = value(around.reshape(-1, box.dimension)).reshape(going.size, -1)
-        i, each = np.argmax(found, axis=1), np.arange(going.size)
-        better = found[each, i] > best[going]
-        at[going[better]], best[going[better]] = around[each, i][better], found[each, i][better]
+        heights = value(around.reshape(-1, box.dimension)).reshape(going.size, -1)
+        i, each = np.argmax(heights, axis=1), np.arange(going.size)
+        better = heights[each, i] > best[going]
+        at[going[better]], best[going[better]] = around[each, i][better], heights[each, i][better]
         part[going[~better]] /= 2
     return at, best
 
@@ -265,10 +265,10 @@ def highest_point(score: Callable[[Floats], Floats], arms: Floats, scores: Float
         return -float(values[:, 0].sum()), -gradient.reshape(-1)
 
     limits: Any = [(0.0, 1.0)] * starts.size
-    found = minimize(
+    optimum = minimize(
         descent, starts.reshape(-1), jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": ITERATIONS}
     )
-    points = box.lower + box.sides * np.clip(found.x.reshape(-1, d), 0.0, 1.0)
+    points = box.lower + box.sides * np.clip(optimum.x.reshape(-1, d), 0.0, 1.0)
     points = np.clip(points, box.lower, [high for _, high in box.bounds])
     values = score(points)
     best = int(np.argmax(values))

@@ -177,13 +177,13 @@ class UCB:
             return mean + width * std
 
         half_width = width * posterior.std
-        found, highest = highest_point(score, posterior.arms, posterior.mean + half_width, box)
+        best, highest = highest_point(score, posterior.arms, posterior.mean + half_width, box)
         pulled = posterior.pulled
         if pulled.size:
             again = (posterior.mean + (1 + AGAIN) * half_width)[pulled]
             if again.max() >= highest:
                 return np.asarray(posterior.arms[pulled[int(again.argmax())]])
-        return found
+        return best
 
 
 @dataclass(frozen=True)
@@ -216,8 +216,8 @@ class Thompson:
             )
         draw = posterior.sample_function(rng, self.width(posterior))
         fineness = getattr(self.width, "norm", 1.0) * (posterior.rounds + 1) ** 2
-        found, _ = highest_point(draw, posterior.arms, draw(posterior.arms), box)
-        return np.asarray(box.on_grid(found[None], posterior.kernel, min(max(fineness, 1.0), FINEST))[0])
+        best, _ = highest_point(draw, posterior.arms, draw(posterior.arms), box)
+        return np.asarray(box.on_grid(best[None], posterior.kernel, min(max(fineness, 1.0), FINEST))[0])
 
 
 @dataclass(frozen=True)

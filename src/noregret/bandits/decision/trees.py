@@ -101,13 +101,13 @@ class ThresholdTree:
         active = np.arange(len(arms))
         (low, high), number, cells, best = self.interval, 1, [active], None
         while len(active) > 1 and number <= DEEPEST:
-            level, found = Level(arms, place, active, (low + high) / 2, number), []
+            level, kept = Level(arms, place, active, (low + high) / 2, number), []
             for cell in cells:
                 children, best = yield from self._search(level, cell, best, rng)
-                found += children
-            if found:
+                kept += children
+            if kept:
                 low = level.threshold - 0.4 * 0.5**number * (self.interval[1] - self.interval[0])
-                cells, active, number = found, np.sort(np.concatenate(found)), number + 1
+                cells, active, number = kept, np.sort(np.concatenate(kept)), number + 1
             else:
                 low, high = low - (high - low) / 2, level.threshold
         about = np.array([best.arm if best else active[0]])

@@ -143,8 +143,8 @@ def runs_in(folder: Path) -> list[dict[str, Any]]:
 
 def installed() -> dict[str, str]:
     """Versions and machine that the numbers depend on."""
-    found = {"noregret": version(), "numpy": metadata.version("numpy"), "scipy": metadata.version("scipy")}
-    return found | {"python": platform.python_version(), "machine": platform.platform(terse=True)}
+    versions = {"noregret": version(), "numpy": metadata.version("numpy"), "scipy": metadata.version("scipy")}
+    return versions | {"python": platform.python_version(), "machine": platform.platform(terse=True)}
 
 
 def now() -> str:
@@ -179,9 +179,9 @@ def write_page(folder: Path) -> Path:
 def page(reports: Sequence[Report], runs: Sequence[dict[str, Any]], folder: Path, papers: dict[str, str]) -> str:
     """Return the page as HTML."""
     style = files("noregret.bandits.lab").joinpath("page.css").read_text("utf-8")
-    found = [paper for paper in papers if any(report.paper == paper for report in reports)]
-    body = [_head(reports), _contents(reports, papers, found)]
-    for paper in found:
+    reported = [paper for paper in papers if any(report.paper == paper for report in reports)]
+    body = [_head(reports), _contents(reports, papers, reported)]
+    for paper in reported:
         body.append(f'<h2 id="{paper}">{escape(papers[paper])}</h2>')
         body += [_figure(report, folder) for report in reports if report.paper == paper]
     body.append(_foot(reports, runs))
@@ -272,7 +272,7 @@ def _settings(report: Report) -> str:
         "scale": report.scale,
         "seed": f"{report.seed}; trial i has its i-th child",
         "time": f"{duration(report.seconds)} in all trials, finished {report.finished}",
-        "versions": ", ".join(f"{name} {found}" for name, found in report.versions.items()),
+        "versions": ", ".join(f"{name} {release}" for name, release in report.versions.items()),
     }
     rows = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in about.items())
     curves = "".join(

@@ -128,9 +128,9 @@ def _check_versions(client: Any) -> None:
     ours, theirs = _installed(), client.run(_installed)
     if not theirs:
         raise EngineFailed("the dask scheduler has no workers: start some, each with --nthreads 1")
-    for address, found in theirs.items():
-        if found != ours:
-            raise EngineFailed(f"the worker at {address} has noregret {found}, this machine {ours}: install the same")
+    for address, release in theirs.items():
+        if release != ours:
+            raise EngineFailed(f"the worker at {address} has noregret {release}, this machine {ours}: install the same")
 
 
 def _installed() -> str:
@@ -258,11 +258,11 @@ class Work:
 
     def results(self) -> dict[str, dict[str, list[Any]]]:
         """Results of all trials, read from the disk, by the folder of their file and by their label."""
-        found: dict[str, dict[str, list[Any]]] = {}
+        results: dict[str, dict[str, list[Any]]] = {}
         for task in self.tasks:
-            curves = found.setdefault(task.path.parent.name, {})
+            curves = results.setdefault(task.path.parent.name, {})
             curves.setdefault(task.label, []).append(task.kind.load(self._folder / task.path))
-        return found
+        return results
 
 
 # Comparisons

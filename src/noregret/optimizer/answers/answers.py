@@ -92,8 +92,8 @@ class Answers:
         if self.held is None or self.contexts.space.key(guess) == self.contexts.space.key(self.held):
             return False
         space = self.state.space
-        found = self.gains_over(with_context(guess, space), [with_context(self.held, space)])[0]
-        return found.lower <= 0 and found.baseline.feasible >= RECOMMEND
+        gain = self.gains_over(with_context(guess, space), [with_context(self.held, space)])[0]
+        return gain.lower <= 0 and gain.baseline.feasible >= RECOMMEND
 
     def _may_stay(self, baseline: Any) -> bool:
         """True if the baseline may be recommended: it has a value and is likely to meet the constraints."""
@@ -104,12 +104,12 @@ class Answers:
 
     def _recommended(self, setting: Any, baseline: Any, is_known: bool = True) -> Estimate:
         """Estimate of a recommended setting; if it is known well enough, with a certificate and its changes."""
-        found = self.predict([with_context(setting, self.state.space)])[0]
+        estimate = self.predict([with_context(setting, self.state.space)])[0]
         if not is_known:
-            found = replace(found, _certificate=None)
+            estimate = replace(estimate, _certificate=None)
         elif baseline is not None:
-            found = replace(found, _reversions=self._reversions(setting, baseline, found._point))
-        return replace(found, _is_best=True) if found.feasible >= RECOMMEND else found.as_likeliest()
+            estimate = replace(estimate, _reversions=self._reversions(setting, baseline, estimate._point))
+        return replace(estimate, _is_best=True) if estimate.feasible >= RECOMMEND else estimate.as_likeliest()
 
     def _reversions(self, setting: Any, baseline: Any, point: Floats | None) -> Reversions | None:
         """The recommended setting with each of its changes taken back."""
@@ -178,8 +178,8 @@ class Answers:
         space = self.state.history.space
         assert isinstance(space, ParameterSpace)
         whole, better = self._shares
-        found = dict(zip(space.parameters, better if better_half else whole, strict=True))
-        return Importance(sorted(found.items(), key=lambda named: -named[1].estimate))
+        named_shares = dict(zip(space.parameters, better if better_half else whole, strict=True))
+        return Importance(sorted(named_shares.items(), key=lambda named: -named[1].estimate))
 
     @cached_property
     def _shares(self) -> tuple[list[Share], list[Share]]:
@@ -214,17 +214,17 @@ class Answers:
         lower, upper = self.certificate.difference(points, WIDTH)
         relative = self.certificate.relative_difference(points, WIDTH)
         values = self.measure.sign * self.state.history.values(len(self.state.history))
-        found = Gain(estimate, min(lower, estimate), max(upper, estimate), best, other, self.goal, relative=relative)
-        found = replace(found, is_positive=not np.any(values <= 0))
-        return found.within(*self.measure.possible)
+        gain = Gain(estimate, min(lower, estimate), max(upper, estimate), best, other, self.goal, relative=relative)
+        gain = replace(gain, is_positive=not np.any(values <= 0))
+        return gain.within(*self.measure.possible)
 
     def gains_over(self, setting: Any, others: Sequence[Any]) -> list[Gain]:
         """Difference between a setting and each of at least one other: params of the whole space."""
         best, *rest = self.predict([setting, *others])
         assert best._point is not None
         points = np.vstack([each._point for each in rest if each._point is not None])
-        found = []
+        gains = []
         for other, (lower, upper) in zip(rest, self.certificate.differences(best._point, points, WIDTH), strict=True):
             estimate = self.measure.sign * (best.estimate - other.estimate)
-            found.append(Gain(estimate, min(lower, estimate), max(upper, estimate), best, other, self.goal))
-        return found
+            gains.append(Gain(estimate, min(lower, estimate), max(upper, estimate), best, other, self.goal))
+        return gains

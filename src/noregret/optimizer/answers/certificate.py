@@ -133,9 +133,9 @@ class Certificate:
     @property
     def averaged(self) -> list[tuple[float, Tenable]]:
         """Models that are not refuted, without noise alone, each with its share of their likelihood."""
-        found = [model for model in self._unrefuted if model.amplitude > 0]
-        weights = np.exp(np.array([model.likelihood for model in found]) - max(model.likelihood for model in found))
-        return list(zip((weights / weights.sum()).tolist(), found, strict=True))
+        varying = [model for model in self._unrefuted if model.amplitude > 0]
+        weights = np.exp(np.array([model.likelihood for model in varying]) - max(model.likelihood for model in varying))
+        return list(zip((weights / weights.sum()).tolist(), varying, strict=True))
 
     @cached_property
     def doubtful(self) -> list[Tenable]:
@@ -211,7 +211,7 @@ class Certificate:
 
     def differences(self, point: Floats, others: Floats, width: float) -> list[tuple[float, float]]:
         """`difference` between a (1, d) point and each of (n, d) others."""
-        found = []
+        intervals = []
         joint = [(model.fitted, *model.process.joint(np.vstack([point, others]))) for model in self.tenable]
         for other in range(1, len(others) + 1):
             pair = np.array([0, other])
@@ -219,8 +219,8 @@ class Certificate:
                 np.subtract(*fitted.reported(_ellipse(mean[pair], covariance[np.ix_(pair, pair)], width)))
                 for fitted, mean, covariance in joint
             ]
-            found.append((float(np.min(ends)), float(np.max(ends))))
-        return found
+            intervals.append((float(np.min(ends)), float(np.max(ends))))
+        return intervals
 
     def relative_difference(self, points: Floats, width: float) -> tuple[float, float]:
         """`difference` as a part of the size at the second point, pair by pair; infinite if that may be 0."""

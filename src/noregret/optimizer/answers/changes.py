@@ -66,8 +66,8 @@ class Reversions:
     def changes(self, point: Floats) -> list[ChangedParameter]:
         """Worth of each change at a (1, d) point, the largest first."""
         ends = zip(self.changed, self.certificate.differences(point, self.points, WIDTH), strict=True)
-        found = [its._replace(lower=min(low, its.lower), upper=max(high, its.upper)) for its, (low, high) in ends]
-        return sorted(found, key=lambda change: -change.estimate)
+        changes = [move._replace(lower=min(low, move.lower), upper=max(high, move.upper)) for move, (low, high) in ends]
+        return sorted(changes, key=lambda change: -change.estimate)
 
 
 def differing(params: Any, baseline: Any) -> list[str]:
@@ -82,10 +82,10 @@ def reverted(space: Space, params: Any, baseline: Any, name: str) -> Any | None:
     values = {**baseline, **params, name: baseline[name]}
     names = space.applicable(values) if isinstance(space, ParameterSpace) else values
     try:
-        found = space.checked({each: values[each] for each in names if each in values})
+        setting = space.checked({each: values[each] for each in names if each in values})
     except ValueError:
         return None
-    return None if space.violated(found) else found
+    return None if space.violated(setting) else setting
 
 
 def with_fewest_changes(state: Snapshot, space: Space, params: Any, baseline: Any) -> Any:
@@ -100,10 +100,10 @@ def with_fewest_changes(state: Snapshot, space: Space, params: Any, baseline: An
     while True:
         tried = [reverted(space, current, baseline, name) for name in differing(current, baseline)]
         known = [each for each in tried if each is not None]
-        found = [each for each in known if history.number(with_context(each, state.space)) not in failed]
-        if not found:
+        eligible = [each for each in known if history.number(with_context(each, state.space)) not in failed]
+        if not eligible:
             return current
-        points = _encoded(state, [current, *found])
+        points = _encoded(state, [current, *eligible])
         mean, covariance = process.joint(points)
         variance, worth = covariance.diagonal(), mean[0] - mean[1:]
         deviation = np.sqrt(np.maximum(variance[0] + variance[1:] - 2 * covariance[0, 1:], ROUNDING * variance[0]))
@@ -112,7 +112,7 @@ def with_fewest_changes(state: Snapshot, space: Space, params: Any, baseline: An
         shown[is_needed] = math.inf
         if shown.min() > UNDONE:
             return current
-        current = found[int(np.argmin(shown))]
+        current = eligible[int(np.argmin(shown))]
 
 
 def one_by_one(state: Snapshot, space: Space, params: Any, baseline: Any) -> tuple[list[str], Floats]:
@@ -123,9 +123,9 @@ def one_by_one(state: Snapshot, space: Space, params: Any, baseline: Any) -> tup
     names, points = differing(params, baseline), []
     own, others = _encoded(state, [params, baseline]) if names else ((), ())
     for name in names:
-        found = reverted(space, params, baseline, name)
+        setting = reverted(space, params, baseline, name)
         is_its = np.array(state.space.groups) == space.names.index(name)
-        points.append(np.where(is_its, others, own) if found is None else _encoded(state, [found])[0])
+        points.append(np.where(is_its, others, own) if setting is None else _encoded(state, [setting])[0])
     return names, np.array(points)
 
 

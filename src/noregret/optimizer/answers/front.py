@@ -149,8 +149,8 @@ class FrontAnswers:
         allowed = state.allowed if state.safety is None else state.recommendable
         allowed = allowed & ~np.isin(state.numbers, state.history.unproven)
         is_small = state.space.count <= len(state.numbers) or isinstance(state.space, FixedContext)
-        histories = [its.history for its in self.states]
-        measured = np.array([any(its.answered(number) for its in histories) for number in state.numbers.tolist()])
+        histories = [objective.history for objective in self.states]
+        measured = np.array([any(past.answered(number) for past in histories) for number in state.numbers.tolist()])
         if self._first.contexts.fidelity is not None:
             key, params = self._first.contexts.space.key, state.history.params
             tried = {key(params[number].params) for number in np.unique(state.numbers[measured]).tolist()}
@@ -158,10 +158,10 @@ class FrontAnswers:
                 number != CANDIDATE and key(params[number].params) in tried for number in state.numbers.tolist()
             ]
             is_small, measured = is_small and not (allowed & is_tried).any(), np.array(is_tried)
-        found = np.flatnonzero(allowed & (is_small | measured))
-        if not found.size:
+        arms = np.flatnonzero(allowed & (is_small | measured))
+        if not arms.size:
             raise ValueError("a front needs a value of params that meet require: tell one first")
-        return state.feasible(found)
+        return state.feasible(arms)
 
     @cached_property
     def _cautious(self) -> tuple[Floats, Floats, Floats]:
@@ -177,8 +177,8 @@ class FrontAnswers:
     def _front(self) -> Ints:
         """Settings of the pool that are on the front, the best in the first objective first."""
         cautious = self._cautious[1]
-        found = nondominated(cautious)
-        return np.asarray(found[np.argsort(-cautious[found, 0], kind="stable")])
+        members = nondominated(cautious)
+        return np.asarray(members[np.argsort(-cautious[members, 0], kind="stable")])
 
     @cached_property
     def _contenders(self) -> Floats:
@@ -213,20 +213,20 @@ class FrontAnswers:
         """Estimates of each of these params of the whole space, at least one."""
         if len(params) > CONTENDERS:
             starts = range(0, len(params), CONTENDERS)
-            return [its for start in starts for its in self.predict(params[start : start + CONTENDERS])]
+            return [estimate for start in starts for estimate in self.predict(params[start : start + CONTENDERS])]
         columns = [answers.predict(params) for answers in self.each.values()]
         points = self._first.state.history.space.encode(params)
         drawn, count = self.draws(np.vstack([points, self._contenders])), len(points)
         beaten = np.array([is_dominated(each[:count], each[count:]) for each in drawn])
-        found = []
+        estimates = []
         for row, chance in zip(zip(*columns, strict=True), (1 - beaten.mean(axis=0)).tolist(), strict=True):
             named = dict(zip(self.each, row, strict=True))
             values, lower, upper = (
-                {name: getattr(its, end) for name, its in named.items()} for end in ("estimate", "lower", "upper")
+                {name: getattr(point, end) for name, point in named.items()} for end in ("estimate", "lower", "upper")
             )
             known = {"feasible": row[0].feasible, "is_likeliest": row[0].feasible < RECOMMEND}
-            found.append(JointEstimate(row[0].params, values, lower, upper, chance, **known))
-        return found
+            estimates.append(JointEstimate(row[0].params, values, lower, upper, chance, **known))
+        return estimates
 
     def best(self, limits: Any = None, weights: Any = None) -> JointEstimate:
         """The setting of the front that meets all limits and is best by its weighted sum of cautious values."""
@@ -248,8 +248,8 @@ class FrontAnswers:
                 unit = np.ptp(cautious[:, index]) or 1.0
                 missing = missing + np.maximum(limit.least - cautious[:, index], 0.0) / unit
         chosen = np.lexsort((-scores, missing))[0]
-        found: JointEstimate = self.front[chosen]
-        return replace(found, is_likeliest=True) if missing[chosen] > 0 else found
+        member: JointEstimate = self.front[chosen]
+        return replace(member, is_likeliest=True) if missing[chosen] > 0 else member
 
     def _checked_weights(self, weights: Any, limits: Mapping[str, Any]) -> Floats:
         """Weight of each objective; without any, all of it on the one without a limit."""
@@ -266,10 +266,10 @@ class FrontAnswers:
         if not isinstance(weights, Mapping):
             raise ValueError(f"weights must be a dict with a number for some of {names}, got {weights!r}")
         check_objectives(self.each, weights)
-        found = [weights.get(name, 0.0) for name in names]
-        if not all(finite(its) and its >= 0 for its in found) or not any(found):
+        numbers = [weights.get(name, 0.0) for name in names]
+        if not all(finite(weight) and weight >= 0 for weight in numbers) or not any(numbers):
             raise ValueError(f"weights must be numbers from 0, and one above 0, got {dict(weights)!r}")
-        return np.array(found, dtype=float)
+        return np.array(numbers, dtype=float)
 
     def hypervolume(self, reference: Any = None) -> Hypervolume:
         """Volume that the front dominates."""
@@ -285,13 +285,13 @@ class FrontAnswers:
         for factor in unit:
             volumes = np.minimum(volumes, LARGEST_VALUE / factor) * factor
         lower, upper = np.quantile(volumes, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
-        found = dict(zip(self.each, (signs * worst + 0.0).tolist(), strict=True))
-        return Hypervolume(float(volumes.mean()), lower, upper, found)
+        worst_values = dict(zip(self.each, (signs * worst + 0.0).tolist(), strict=True))
+        return Hypervolume(float(volumes.mean()), lower, upper, worst_values)
 
     def _checked_reference(self, reference: Any) -> Floats:
         if not isinstance(reference, Mapping) or set(reference) != set(self.each):
             raise ValueError(f"reference must be a dict with a number for each of {list(self.each)}, got {reference!r}")
-        if not all(finite(its) for its in reference.values()):
+        if not all(finite(number) for number in reference.values()):
             raise ValueError(f"reference must have finite numbers, got {dict(reference)!r}")
         return np.array([float(reference[name]) for name in self.each])
 
@@ -308,7 +308,7 @@ class FrontAnswers:
             least = ((cautious[self._front] - base) / np.where(unit > 0, unit, 1.0)).min(axis=1)
             chosen = self.front[int(np.argmax(least))]
         params = with_context(self._first.contexts.space.checked(chosen.params), self._first.state.space)
-        return Gains({name: its.gain(baseline, its.predict([params])[0]) for name, its in self.each.items()})
+        return Gains({name: known.gain(baseline, known.predict([params])[0]) for name, known in self.each.items()})
 
     def importance(self, better_half: bool = False) -> dict[str, Importance]:
         """Importance of each parameter by objective."""

@@ -78,11 +78,11 @@ def shares(certificate: Certificate, space: Space) -> tuple[list[Share], list[Sh
     if certificate.space != space:
         snap = lambda points: certificate.space.encode(space.decode(points))  # noqa: E731
     models = [model for model in certificate.tenable if model.amplitude > 0]
-    found = [
+    indices = [
         [_indices(model, snap(np.vstack(pair)), rng) for model in models]  # (models, 2, 1 + draws)
         for pair in pairs
     ]
-    whole, better = ([_share(np.array(each)[:, i]) for each in found] for i in range(2))
+    whole, better = ([_share(np.array(each)[:, i]) for each in indices] for i in range(2))
     if certificate.may_be_noise:
         whole, better = ([share._replace(lower=0.0) for share in part] for part in (whole, better))
     return whole, better

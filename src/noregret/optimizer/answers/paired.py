@@ -68,17 +68,17 @@ class MeasuredGain:
 
     def __str__(self) -> str:
         """As ``measured in 8 pairs: 24% to 35% lower``."""
-        its, unit = (self.percent, "%") if self.percent else (self, "")
+        interval, unit = (self.percent, "%") if self.percent else (self, "")
         words = ("lower", "higher") if self.goal == "minimize" else ("higher", "lower")
-        both = its.lower <= 0 <= its.upper
-        sides = [(abs(its.upper), words[0]), (abs(its.lower), words[1])]
+        both = interval.lower <= 0 <= interval.upper
+        sides = [(abs(interval.upper), words[0]), (abs(interval.lower), words[1])]
         (least, one), (most, other) = sorted(sides, key=lambda end: end[1] == "higher" if both else end[0])
         texts = between(least, most, 2) if least < most < math.inf else (number(least, 3), number(most, 3))
         ends = zip(texts, (least, most), strict=True)
         near, far = (f"{text}{unit}" if math.isfinite(end) else "no limit" for text, end in ends)
         if both:
             return f"measured in {self.pairs} pairs: {near} {one} to {far} {other}"
-        return f"measured in {self.pairs} pairs: {near} to {far} {words[its.upper < 0]}"
+        return f"measured in {self.pairs} pairs: {near} to {far} {words[interval.upper < 0]}"
 
 
 class ChosenSetting(NamedTuple):
@@ -131,7 +131,7 @@ class Pairs:
     def _is_open(self, name: str) -> bool:
         """True if a run of the pair has no outcome yet, or is still to be begun."""
         both = self.halves[name]
-        return any(not its.is_finished for its in both) or (len(both) == 1 and name == next(reversed(self.halves)))
+        return any(not half.is_finished for half in both) or (len(both) == 1 and name == next(reversed(self.halves)))
 
     def _complete(self, name: str) -> tuple[Trial, Trial] | None:
         """Run of the baseline and of the choice that the pair is named after, None without one of each."""
@@ -150,22 +150,22 @@ class Pairs:
     def missing(self, params: Any) -> int:
         """Pairs that are still to be begun until the interval of this choice has two ends."""
         digest = self.digest(params)
-        its = self._current.get(digest)
-        place = next((i for i, each in enumerate(self.choices, 1) if each is its), len(self.choices) + 1)
+        choice = self._current.get(digest)
+        place = next((i for i, each in enumerate(self.choices, 1) if each is choice), len(self.choices) + 1)
         count, begun = 1, sum(name.endswith(f" {digest}") for name in self._waiting)
         while losses_allowed(count, _level(place)) < 0:
             count += 1
-        return max(count - begun - (len(its.pairs) if its else 0), 0)
+        return max(count - begun - (len(choice.pairs) if choice else 0), 0)
 
     def measured(self, params: Any, goal: Goal) -> MeasuredGain | None:
         """Gain of a setting, None while its interval has no two ends."""
         digest = self.digest(params)
-        found = [
-            (len(its.pairs), -place, its.pairs) for place, its in enumerate(self.choices, 1) if its.digest == digest
+        matching = [
+            (len(pick.pairs), -place, pick.pairs) for place, pick in enumerate(self.choices, 1) if pick.digest == digest
         ]
-        if not found:
+        if not matching:
             return None
-        count, place, pairs = max(found, key=lambda each: each[:2])
+        count, place, pairs = max(matching, key=lambda each: each[:2])
         if losses_allowed(count, _level(-place)) < 0:
             return None
         sign = -1.0 if goal == "minimize" else 1.0

@@ -132,8 +132,8 @@ class Candidates:
             slopes = (scores[:, 1:] - scores[:, :1]) / (inward[:, 0] * sizes)
             return -float(scores[:, 0].sum()), -slopes.ravel()
 
-        found = minimised(loss, starts.ravel(), np.zeros(starts.size), np.ones(starts.size), steps=8)
-        return space.snap(found.x.reshape(starts.shape))
+        optimum = minimised(loss, starts.ravel(), np.zeros(starts.size), np.ones(starts.size), steps=8)
+        return space.snap(optimum.x.reshape(starts.shape))
 
     def _nearest(self, space: Space, points: Floats, lengthscales: Floats, most: int) -> Ints:
         """Those of (n, d) points that are in the space and, up to ``most``, the nearest of the others, in order."""

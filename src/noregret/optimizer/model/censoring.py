@@ -100,17 +100,17 @@ def resolved(evidence: Evidence, fit: Fit, noise: NoiseModel) -> Resolved:
         cavity = (mean[where] / variance[where] - shift) / free
         gap = np.maximum(side * (bounds - cavity), 0.0)
         doubt = _doubt(noise, gap, 1 / np.sqrt(free), np.sqrt(spread))
-        found = sites(cavity, 1 / free, bounds, side, spread / doubt)
+        site = sites(cavity, 1 / free, bounds, side, spread / doubt)
         if np.abs((mean - last) / np.sqrt(variance)).max() < PRECISE:
             break
         last = mean
-        precision = precision + STEP * (found.precision - precision)
-        shift = shift + STEP * (found.precision * found.values - shift)
+        precision = precision + STEP * (site.precision - precision)
+        shift = shift + STEP * (site.precision * site.values - shift)
     values, total = shift / precision, 1 / free + 1 / precision
     density = -0.5 * (values - cavity) ** 2 / total - 0.5 * np.log(2 * math.pi * total)
     all_doubt = np.ones(len(evidence))
     all_doubt[bounded] = doubt
-    return Resolved(now, trust, all_doubt, float((found.log_mass - density).sum()))
+    return Resolved(now, trust, all_doubt, float((site.log_mass - density).sum()))
 
 
 def arriving(
@@ -123,16 +123,16 @@ def arriving(
     gap = max(side * (bound - mean), 0.0)
     doubt = float(_doubt(model, np.array([gap]), np.array([std]), np.array([noise]))[0])
     each = (np.array([number]) for number in (mean, std**2, bound, float(side), noise**2 / doubt))
-    found = sites(*each)
-    return float(found.values[0]), math.sqrt(doubt / float(found.precision[0])), doubt
+    site = sites(*each)
+    return float(site.values[0]), math.sqrt(doubt / float(site.precision[0])), doubt
 
 
 def _doubt(noise: NoiseModel, gap: Floats, std: Floats, level: Floats) -> Floats:
     """Trust in each bound, at most 1, given how far the prediction is on the wrong side, its std and the noise."""
-    found = np.ones(len(gap))
+    doubt = np.ones(len(gap))
     for i in np.flatnonzero(gap > level):
-        found[i] = min(noise.arriving(float(gap[i]), float(std[i]), float(level[i])), 1.0)
-    return found
+        doubt[i] = min(noise.arriving(float(gap[i]), float(std[i]), float(level[i])), 1.0)
+    return doubt
 
 
 def _with_sites(evidence: Evidence, bounded: Ints, values: Floats, precision: Floats) -> Evidence:

@@ -128,10 +128,10 @@ class Snapshot:
 
         In a context all of its arms: few of them have been measured, but other contexts tell about them.
         """
-        found = self.belief.pulled[self.in_context[self.belief.pulled]]
-        if not found.size or (isinstance(self.space, FixedContext) and not self.in_context.all()):
-            found = np.flatnonzero(self.in_context)
-        return self.feasible(found)
+        arms = self.belief.pulled[self.in_context[self.belief.pulled]]
+        if not arms.size or (isinstance(self.space, FixedContext) and not self.in_context.all()):
+            arms = np.flatnonzero(self.in_context)
+        return self.feasible(arms)
 
     def feasible(self, arms: Ints) -> Ints:
         """Those of the arms that are likely to meet all constraints; the likeliest ones if none is."""
@@ -189,15 +189,15 @@ class Snapshot:
 
         Empty if there are more than a few: then they are the tails of the noise.
         """
-        history, found = self.history, dict[int, float]()
+        history, deviations = self.history, dict[int, float]()
         for index in np.flatnonzero(self.all_trust() < OUTLYING).tolist():
             (value, noise, bound), point = history.reading(index), history.point(history.where(index))
-            mean, std = (float(its[0]) for its in self.belief.predict(point[None]))
+            mean, std = (float(column[0]) for column in self.belief.predict(point[None]))
             mean += float(self.belief.full.offsets([history.block(index)])[0])
             away = self.models.deviations(value, noise, point, mean, std)
             if not bound and away >= ABSURD and (self.step is None or index >= self.step.until):
-                found[index] = away
-        return found if len(found) <= max(1, COMMON * history.measured) else {}
+                deviations[index] = away
+        return deviations if len(deviations) <= max(1, COMMON * history.measured) else {}
 
 
 class Fitted(NamedTuple):
@@ -259,7 +259,7 @@ class Beliefs:
     ) -> None:
         self.space = self._space = space
         self._config, self._seed, self._measures = config, seed, measures
-        self._limits = {name: its.limit for name, its in measures.constraints.items() if its.limit}
+        self._limits = {name: measure.limit for name, measure in measures.constraints.items() if measure.limit}
         self._risks = risks
         self._safety: Safety | None = None
         self._test = DriftTest(drift if isinstance(drift, float) else None)
@@ -287,12 +287,12 @@ class Beliefs:
         for index in range(drawn.answers, len(history)):
             drawn = self._take(history, drawn, weighed, index)
         self._weighed, self._drawn = weighed, drawn
-        margins, found = self._margins(weighed, drawn.beliefs), {}
+        margins, snapshots = self._margins(weighed, drawn.beliefs), {}
         for name, own in known.items():
             learnt, trust = weighed.learnt[name], np.concatenate(drawn.trust[name])
             seen = own, space, learnt.models, drawn.beliefs[name], drawn.numbers, margins, learnt, trust
-            found[name] = Snapshot(*seen, safety=self._safety, step=weighed.fitted[name].step)
-        return replace(next(iter(found.values())), objectives=found)
+            snapshots[name] = Snapshot(*seen, safety=self._safety, step=weighed.fitted[name].step)
+        return replace(next(iter(snapshots.values())), objectives=snapshots)
 
     def fit(self, history: History) -> tuple[History, Mapping[str, Fitted], Mapping[str, FittedModels]]:
         """The history in the coordinates that explain the values better, and fits of the objectives and constraints."""
@@ -313,8 +313,8 @@ class Beliefs:
         """
         if self._risks is not None or any(self._monitors.values()):
             return False
-        each = ([self._fitted(own, name) for name, own in self._known(its).items()] for its in (history, other))
-        first, second = (sum(fitted.models.explained[0].nats for fitted in its) for its in each)
+        each = ([self._fitted(own, name) for name, own in self._known(past).items()] for past in (history, other))
+        first, second = (sum(fitted.models.explained[0].nats for fitted in fits) for fits in each)
         return first > second
 
     def _fitted(self, history: History, name: str) -> Fitted:
@@ -433,7 +433,7 @@ class Beliefs:
                 beliefs[name] = process.at(arms, nowhere, weighed.learnt[name].models.fit.noise ** 2)
                 continue
             learnt, rows, observed = weighed.learnt[name], weighed.rows[name], weighed.observed[name]
-            lifted = np.hstack([its if owner == name else process.lifted(lot) for owner, lot, its in lots])
+            lifted = np.hstack([local if owner == name else process.lifted(lot) for owner, lot, local in lots])
             lifted = np.hstack([process.lifted(points[shown]), lifted[:, new]])
             at = process.at(arms, np.searchsorted(shown, rows), learnt.models.noise_variance(arms), lifted)
             beliefs[name] = replace(at, rounds=len(observed))
@@ -474,7 +474,7 @@ class Beliefs:
             (np.abs(arms - history.point(number)) <= SAME).all(axis=1) & (numbers[: len(arms)] == CANDIDATE)
         )
         key, params = history.space.key(history.params[number]), space.decode(arms[near]) if near.size else []
-        same = (arm for arm, its in zip(near.tolist(), params, strict=True) if space.key(its) == key)
+        same = (arm for arm, setting in zip(near.tolist(), params, strict=True) if space.key(setting) == key)
         return next(same, None)
 
     def _take(self, history: History, drawn: _Drawn, weighed: _Weighed, index: int) -> _Drawn:

@@ -53,7 +53,7 @@ class DriftTest:
         moving, still, gains = self._compared(config, scale, aged)
         gain = float(np.mean(gains))
         is_found = gain >= REFUTED or (gain > -REFUTED and self._gain(config, evidence, now - self.span) >= REFUTED)
-        explaining = [view for view, its in zip(moving, gains, strict=True) if its > 0]
+        explaining = [view for view, extra in zip(moving, gains, strict=True) if extra > 0]
         tried = (explaining or moving) if is_found else still
         return best_first(tried)
 
@@ -150,11 +150,11 @@ class DriftMonitor:
         if self.test.half_life is None and len(evidence) < self.test.enough:
             return blank
         is_likely = still is None or self.test.is_likely(config, evidence, stop)
-        found = self.test.fitted(config, evidence, stop) if is_likely or still is None else still()
-        if found.is_moving:
-            return replace(blank, found=found, expected=learn(found, self.test.current(found, evidence, stop)))
+        models = self.test.fitted(config, evidence, stop) if is_likely or still is None else still()
+        if models.is_moving:
+            return replace(blank, found=models, expected=learn(models, self.test.current(models, evidence, stop)))
         looked_at = evidence.chosen(self.test.looked_at(len(evidence)))
-        return replace(blank, expected=learn(found, found.scale.standardised(looked_at)))
+        return replace(blank, expected=learn(models, models.scale.standardised(looked_at)))
 
     def _surprises(self, history: History, begin: int) -> Floats:
         """Squared distance of each answer from ``begin`` on from its prediction, 0 for a failure and for a bound."""

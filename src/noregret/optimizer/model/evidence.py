@@ -136,10 +136,10 @@ class Evidence:
         if self.bounds is None:
             return self
         known = np.flatnonzero(self.bounds == 0)
-        points, found = np.unique(self.where[known]), replace(self.chosen(known), bounds=None)
+        points, exact = np.unique(self.where[known]), replace(self.chosen(known), bounds=None)
         if self.ages is None or self.origin is None:
-            return found
-        return replace(found, ages=self.ages[points], origin=self.origin[points])
+            return exact
+        return replace(exact, ages=self.ages[points], origin=self.origin[points])
 
     def variance(self, default: float) -> Floats:
         """Noise variance of each measurement, (n,), ``default`` where it is unknown."""
@@ -196,7 +196,7 @@ def learnable(levels: Ints) -> Ints:
     >>> learnable(np.array([[0, 2, 3], [0, 1, 4], [0, 1, 5]]))
     array([1])
     """
-    each = ((np.unique(its).size, its.size) for its in (column[column >= 0] for column in levels.T))
+    each = ((np.unique(known).size, known.size) for known in (column[column >= 0] for column in levels.T))
     return np.flatnonzero([1 < count < size for count, size in each])
 
 

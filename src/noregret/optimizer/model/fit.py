@@ -89,8 +89,8 @@ class FitMatern:
         ends = np.append((centre - reach)[:-1], math.log(LEAST_NOISE)), centre + reach
         is_start = start is not None and len(start.theta) == len(centre)  # the other may have another kind of kernel
         starts = [start.theta] if start and is_start else self._starts(centre, likelihood, len(evidence.points))
-        found = min((minimised(loss, each, *ends) for each in starts), key=lambda end: float(end.fun))
-        return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
+        optimum = min((minimised(loss, each, *ends) for each in starts), key=lambda end: float(end.fun))
+        return likelihood.fit(optimum.x, 0.5 * float((((optimum.x - centre) / spread) ** 2).sum()))
 
     def usual(self, evidence: Evidence, is_rough: bool = False) -> Fit:
         """The medians of the prior, whatever the values are, and the mean of f that goes with them."""
@@ -298,9 +298,9 @@ class Likelihood:
             squares = z * z
             kernels[0, piece], slope[piece] = _matern(np.sqrt(squares.sum(axis=0)))
             if parts > 1:
-                alone, its = _matern(z)
+                alone, derivative = _matern(z)
                 kernels[1, piece] = alone.mean(axis=0)
-                np.multiply(its, squares, out=slopes[:, piece])
+                np.multiply(derivative, squares, out=slopes[:, piece])
         slope *= 5 / 3
         return kernels, slope, slopes
 

@@ -191,7 +191,7 @@ class History:
         for name, column in self.columns.items():
             when, *known = column.until(len(self))
             first = int(np.searchsorted(when, start))
-            rows = zip(when[first:].tolist(), *(its[first:].tolist() for its in known), strict=True)
+            rows = zip(when[first:].tolist(), *(part[first:].tolist() for part in known), strict=True)
             for index, *reading in rows:
                 numbers[index - start][name] = Signed(*reading)
         blocks = map(self._blocks.get, range(start, len(self)))
@@ -224,10 +224,10 @@ class History:
 
     def values(self, stop: int) -> Floats:
         """Value of the objective in each of the first ``stop`` answers, nan where there is none, (stop,)."""
-        found = np.full(stop, UNKNOWN)
+        numbers = np.full(stop, UNKNOWN)
         when, values, _, _ = self.column.until(stop)
-        found[when] = values
-        return found
+        numbers[when] = values
+        return numbers
 
     @property
     def replaced(self) -> int:

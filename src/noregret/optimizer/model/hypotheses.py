@@ -245,16 +245,16 @@ class ModelConfig:
         plain = self.scale(exact)
         part = replace(part, values=plain.limited(part.values))
         slopes_at = np.minimum(part.exact.values, part.exact.second_best())
-        found = self.noises(plain, plain.standardised(part), plain.log_slope(slopes_at))
-        even = next(each for each in found if not each.hypothesis.noise.varies)  # a logarithm is to make it so
+        explained = self.noises(plain, plain.standardised(part), plain.log_slope(slopes_at))
+        even = next(each for each in explained if not each.hypothesis.noise.varies)  # a logarithm is to make it so
         for scale in self.logarithms(exact, plain):
             standard, offset = scale.standardised(part), scale.log_slope(slopes_at) + self.log_nats
             tried = self.explain(replace(even.hypothesis, values=scale), standard, offset)
-            if tried.nats <= found[0].nats:
-                found.append(tried)
+            if tried.nats <= explained[0].nats:
+                explained.append(tried)
                 break
-            found = self.noises(scale, standard, offset, tried) + found
-        return best_first(found)
+            explained = self.noises(scale, standard, offset, tried) + explained
+        return best_first(explained)
 
     def noises(
         self, scale: ValueScale, evidence: Evidence, offset: float = 0.0, known: Explained | None = None
@@ -322,12 +322,12 @@ class ModelConfig:
         if abs(surprise[suspect]) <= CAUTION or not is_within:
             return []
         others = np.delete(np.arange(count), suspect)
-        found = self.explain(tried[0].hypothesis, evidence.only(others), offset)
-        nats = found.nats - math.log(count) - math.log(2 * ABSURD) - UNLIKELY
-        if nats <= max(its.nats for its in tried):
+        without = self.explain(tried[0].hypothesis, evidence.only(others), offset)
+        nats = without.nats - math.log(count) - math.log(2 * ABSURD) - UNLIKELY
+        if nats <= max(explained.nats for explained in tried):
             return []
-        again = self.explain(tried[0].hypothesis, evidence, offset, found.fit)  # the search may have missed this fit
-        return [max(again, Explained(tried[-1].hypothesis, found.fit, nats), key=lambda its: its.nats)]
+        again = self.explain(tried[0].hypothesis, evidence, offset, without.fit)  # the search may have missed this fit
+        return [max(again, Explained(tried[-1].hypothesis, without.fit, nats), key=lambda explained: explained.nats)]
 
     def _local(self, best: Explained, evidence: Evidence, offset: float) -> list[Explained]:
         """The noise level that varies with the setting, if it explains more than this.
@@ -345,10 +345,10 @@ class ModelConfig:
         scores = [_nats(evidence, noise.trust(evidence, fit), noise, fit) + offset for fit in fits]
         if max(scores) <= best.nats:
             return []
-        found, hypothesis = fits[int(np.argmax(scores))], replace(best.hypothesis, noise=noise)
+        local, hypothesis = fits[int(np.argmax(scores))], replace(best.hypothesis, noise=noise)
         for _ in range(self.alternations - 1):
-            tried = self.explain(hypothesis, evidence, offset, found)
-            found = tried.fit
+            tried = self.explain(hypothesis, evidence, offset, local)
+            local = tried.fit
         return [tried] if tried.nats > best.nats else []
 
 
@@ -361,9 +361,9 @@ def _nats_under(evidence: Evidence, noise: NoiseModel, fit: Fit) -> float:
     """Log evidence of a noise model under a fit."""
     if evidence.bounds is None:
         return _nats(evidence, noise.trust(evidence, fit), noise, fit)
-    found, trust, _, nats = censoring.resolved(evidence, fit, noise)
+    values, trust, _, nats = censoring.resolved(evidence, fit, noise)
     cost = noise.cost(evidence.exact, trust[evidence.bounds == 0])
-    return log_likelihood(found, trust, fit) + nats - cost - fit.neg_log_prior
+    return log_likelihood(values, trust, fit) + nats - cost - fit.neg_log_prior
 
 
 @lru_cache(maxsize=16)

@@ -66,4 +66,4 @@ def means_at(objectives: Sequence[Snapshot], points: Floats) -> tuple[Floats, Fl
 def reported(objectives: Sequence[Snapshot], numbers: Floats) -> Floats:
     """Values with larger ones better, where f less its prior mean has these (n, m) numbers, (n, m)."""
     columns = zip(objectives, numbers.T, strict=True)
-    return np.column_stack([its.models.reported(its.models.fit.centre + column) for its, column in columns])
+    return np.column_stack([state.models.reported(state.models.fit.centre + column) for state, column in columns])

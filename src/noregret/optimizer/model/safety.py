@@ -83,11 +83,11 @@ class Safety:
     def holds(self, points: Floats, to_recommend: bool = False) -> Bools:
         """Mask of the (n, d) points that are safe to ask for or to recommend; none is while a constraint is unknown."""
         safe = np.full(len(points), None not in self.guards)
-        for its, model in ((guard, model) for guard in self.guards if guard for model in reversed(guard.tenable)):
+        for owner, model in ((guard, model) for guard in self.guards if guard for model in reversed(guard.tenable)):
             left = np.flatnonzero(safe)  # most are ruled out by the cautious models, which come first
             if left.size:
                 mean, std = model.process.predict(points[left])
-                safe[left] = mean - (its.plain if to_recommend else its.width) * std >= its.least
+                safe[left] = mean - (owner.plain if to_recommend else owner.width) * std >= owner.least
         return safe
 
     def penalty(self, points: Floats) -> Floats:

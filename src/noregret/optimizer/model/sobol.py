@@ -77,12 +77,12 @@ def _scrambled(rows: list[str], rng: np.random.Generator) -> tuple[Ints, Ints]:
 def _directions(row: str) -> list[int]:
     """All direction numbers of a dimension, by the recurrence that its polynomial has (Joe and Kuo, eq. 2)."""
     polynomial, _, first = row.partition(":")
-    found = [int(number) for number in first.split(",")]
-    degree = len(found)
+    directions = [int(number) for number in first.split(",")]
+    degree = len(directions)
     taps = [int(digit) for digit in f"{int(polynomial):b}"[1:]]
-    while len(found) < BITS:
-        number = found[-degree]
+    while len(directions) < BITS:
+        number = directions[-degree]
         for back, tap in enumerate(taps, 1):
-            number ^= tap * found[-back] << back
-        found.append(number)
-    return found
+            number ^= tap * directions[-back] << back
+        directions.append(number)
+    return directions

@@ -42,8 +42,8 @@ class Farthest:
         arms = np.flatnonzero(state.in_context)
         measured = state.belief.arms[state.belief.pulled] if state.is_moving else state.history.points
         worthwhile = state.log_feasible[arms] >= math.log(IGNORE)
-        found = farthest_of(state.belief.arms[arms], measured, worthwhile)
-        return None if found is None or not state.allowed[arms[found]] else int(arms[found])
+        place = farthest_of(state.belief.arms[arms], measured, worthwhile)
+        return None if place is None or not state.allowed[arms[place]] else int(arms[place])
 
 
 def farthest_of(places: Floats, measured: Floats, worthwhile: Bools) -> int | None:
@@ -219,8 +219,8 @@ class Explore:
         if turn == 0:
             return None
         bases = self.bases(state.history.space.count if balance.is_comparable else math.inf)
-        found = bases[turn - 1](state, rng)
-        if found is None or isinstance(found, int):
-            return found
-        number = state.history.number(state.space.decode(found[None])[0])
-        return None if number in state.history.hopeless else found
+        proposal = bases[turn - 1](state, rng)
+        if proposal is None or isinstance(proposal, int):
+            return proposal
+        number = state.history.number(state.space.decode(proposal[None])[0])
+        return None if number in state.history.hopeless else proposal

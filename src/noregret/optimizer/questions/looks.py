@@ -104,17 +104,17 @@ class CheapLooks:
         likely = likely[likely != arm]
         if not likely.size:
             return False
-        lower = np.column_stack([its.belief.mean - CAUTION * its.belief.std for its in states])[likely]
+        lower = np.column_stack([own.belief.mean - CAUTION * own.belief.std for own in states])[likely]
         members, beaten = likely[nondominated(lower)], 1.0
-        for its in (each.belief for each in states):
-            covariance = its.covariance(np.append(arm, members), np.append(arm, members))
+        for belief in (each.belief for each in states):
+            covariance = belief.covariance(np.append(arm, members), np.append(arm, members))
             variance = covariance.diagonal() + covariance[0, 0] - 2 * covariance[0]
-            gap = its.mean[members] - its.mean[arm]
+            gap = belief.mean[members] - belief.mean[arm]
             beaten = beaten * sp.ndtr(gap / np.sqrt(np.maximum(variance[1:], 1e-300)))
         if 1 - (1 - np.max(beaten)) * math.exp(state.log_feasible[arm]) <= LEVEL:
             return False
         rule, _ = front_of(state, states, np.random.default_rng(len(state.history)), self.most)
-        mean, std = (np.column_stack([getattr(its.belief, each) for its in states]) for each in ("mean", "std"))
+        mean, std = (np.column_stack([getattr(own.belief, each) for own in states]) for each in ("mean", "std"))
         improvement = np.where(state.allowed, rule(mean, std) + state.log_feasible, -np.inf)
         return bool(np.delete(improvement, arm).max() > improvement[arm])
 

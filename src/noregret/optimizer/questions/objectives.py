@@ -47,7 +47,7 @@ means of all arms (`ends`), not of the measured ones only: its ends would be out
 
 def for_objectives(questions: Sequence[Question]) -> tuple[Question, ...]:
     """Questions about several objectives in place of those about one."""
-    return tuple(ImproveFront(its) if isinstance(its, Improve) else OfOneObjective(its) for its in questions)
+    return tuple(ImproveFront(asked) if isinstance(asked, Improve) else OfOneObjective(asked) for asked in questions)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class ImproveFront:
         score = self._score(state, states, rng)
         arms = state.belief.arms
         scores = np.where(state.allowed, score(arms), -np.inf)
-        if state.pending and all(its.models.fit.noise <= self.improve.little * its.models.fit.size for its in states):
+        if state.pending and all(own.models.fit.noise <= self.improve.little * own.models.fit.size for own in states):
             others = np.where(np.isin(state.numbers, state.pending), -np.inf, scores)
             scores = others if others.max() > -np.inf else scores
         if state.space.count <= len(arms):
@@ -119,34 +119,34 @@ class ImproveFront:
     ) -> tuple[Floats, Floats]:
         """The arms, and clouds as those of `Candidates` around the best of them, with their scores."""
         space, groups = state.space, np.array(state.space.groups)
-        points, found = state.belief.arms, scores
-        lengthscales = np.min([its.models.fit.lengthscales for its in states], axis=0)[list(space.groups)]
+        points, worth = state.belief.arms, scores
+        lengthscales = np.min([objective.models.fit.lengthscales for objective in states], axis=0)[list(space.groups)]
         for radius in Candidates.radii:
-            best = resample_inactive(space, points[top(found, Candidates.centres)], rng)
+            best = resample_inactive(space, points[top(worth, Candidates.centres)], rng)
             near = space.snap(around(best, Candidates.cloud, radius * lengthscales, groups, rng))
             near = near if state.safety is None else near[state.safety.holds(near)]
-            points, found = np.vstack([points, near]), np.concatenate([found, score(near)])
-        return points, found
+            points, worth = np.vstack([points, near]), np.concatenate([worth, score(near)])
+        return points, worth
 
     def _score(self, state: PendingSnapshot, states: Sequence[PendingSnapshot], rng: Rng) -> Callable[[Floats], Floats]:
         """Score of (n, d) points."""
-        beliefs = [its.belief for its in states]
+        beliefs = [objective.belief for objective in states]
         rule, members = front_of(state, states, rng, self.most)
         is_one_choice = len(state.space.names) == 1 and len(state.space.groups) == state.space.count
         saturated = AMONG_NAMES if is_one_choice else SaturatedImprovement()
         enough = max(saturated.enough, saturated.early / max(state.belief.rounds, 1))
 
-        given = [its.full.given(members) for its in beliefs]
+        given = [belief.full.given(members) for belief in beliefs]
 
         def score(points: Floats) -> Floats:
             is_arms = points is state.belief.arms
             lifted = [np.vstack([its.lifted, its.steps]) if is_arms else its.full.lifted(points) for its in beliefs]
-            predicted = [its(points, up) for its, up in zip(given, lifted, strict=True)]
+            predicted = [predict(points, up) for predict, up in zip(given, lifted, strict=True)]
             mean, std, apart = (np.column_stack(columns) for columns in zip(*predicted, strict=True))
-            noise = np.column_stack([np.broadcast_to(its.models.noise_variance(points), len(points)) for its in states])
+            noise = np.column_stack([np.broadcast_to(own.models.noise_variance(points), len(points)) for own in states])
             news = np.minimum(1.0, enough * std**2 / noise).max(axis=1)
-            found = rule(mean, std if is_one_choice else apart) + np.log(np.maximum(news, 1e-300))
-            return np.asarray(found + state.log_feasible_at(points) if state.margins else found)
+            worth = rule(mean, std if is_one_choice else apart) + np.log(np.maximum(news, 1e-300))
+            return np.asarray(worth + state.log_feasible_at(points) if state.margins else worth)
 
         return score
 
@@ -160,7 +160,7 @@ def front_of(
     """
     every = np.flatnonzero(state.allowed & (state.log_feasible >= math.log(SEARCH)))
     every = np.concatenate([state.incumbents, every])
-    mean, std = (np.column_stack([getattr(its.belief, each)[every] for its in states]) for each in ("mean", "std"))
+    mean, std = (np.column_stack([getattr(own.belief, each)[every] for own in states]) for each in ("mean", "std"))
     front = nondominated(mean[: len(state.incumbents)])
     front = front[thinned(mean[front], most if len(states) == 2 else most // 2)]
     members = mean[front] if mean_of_another is None else np.vstack([mean[front], mean_of_another])
@@ -191,9 +191,9 @@ def front_rule(states: Sequence[Snapshot], front: Floats, spanning: Floats, rng:
     reference = worst - MARGIN * spread
     front = front[(front > reference).all(axis=1)]
     nodes = [np.unique([lowest, *column]) for lowest, column in zip(reference, front.T, strict=True)]
-    ranks = np.column_stack([np.searchsorted(its, column) for its, column in zip(nodes, front.T, strict=True)])
-    nodes = [np.concatenate([its, its[-1] + BEYOND]) for its in nodes]
-    values = [reported([its], column[:, None])[:, 0] for its, column in zip(states, nodes, strict=True)]
+    ranks = np.column_stack([np.searchsorted(levels, column) for levels, column in zip(nodes, front.T, strict=True)])
+    nodes = [np.concatenate([levels, levels[-1] + BEYOND]) for levels in nodes]
+    values = [reported([state], column[:, None])[:, 0] for state, column in zip(states, nodes, strict=True)]
     slopes = [np.diff(each) / np.diff(column) for each, column in zip(values, nodes, strict=True)]
     slopes = [np.maximum(np.append(each, each[-1]), 1e-9 * each.max() + 1e-300) for each in slopes]
     return HypervolumeImprovement(tuple(nodes), tuple(slopes), np.array(list(boxes(ranks, [*map(len, nodes)]))))
@@ -254,8 +254,8 @@ class HypervolumeImprovement:
 def log_less(first: Floats, second: Floats) -> Floats:
     """ln(e^first - e^second), elementwise, at least -1e300."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = first + np.log(-np.expm1(np.minimum(second - first, 0.0)))
-    return np.nan_to_num(found, nan=-1e300, neginf=-1e300)
+        log_difference = first + np.log(-np.expm1(np.minimum(second - first, 0.0)))
+    return np.nan_to_num(log_difference, nan=-1e300, neginf=-1e300)
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,9 +55,9 @@ def opening(state: Opening) -> int | None:
     ):
         return history.intern(with_context(history.baseline, state.space))
     if history.measured < 2 or state.known < state.config.first(history.space):
-        found = _next_of_design(state)
-        if found is not None:
-            return found
+        proposal = _next_of_design(state)
+        if proposal is not None:
+            return proposal
     return _repeat(state) if history.measured < 2 else None
 
 

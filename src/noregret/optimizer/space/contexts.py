@@ -63,7 +63,7 @@ class ContextSpace:
     @cached_property
     def active_together(self) -> tuple[int, ...]:
         first, second = self.space.active_together, self.contexts.active_together
-        return *(its + max(second) for its in first), *(its + max(first) for its in second)
+        return *(number + max(second) for number in first), *(number + max(first) for number in second)
 
     @property
     def count(self) -> float:
@@ -207,12 +207,12 @@ class Fidelity:
     @cached_property
     def rungs(self) -> list[dict[str, Any]]:
         """At most `RUNGS` fidelities from the lowest to the highest, ascending."""
-        found = self.product.decode(np.linspace(0.0, 1.0, RUNGS)[:, None])
-        return [{self.name: value} for value in sorted({its[self.name] for its in found})]
+        settings = self.product.decode(np.linspace(0.0, 1.0, RUNGS)[:, None])
+        return [{self.name: value} for value in sorted({setting[self.name] for setting in settings})]
 
     def rung(self, fidelity: Mapping[str, Any]) -> int:
         """Number of rungs that are not above this fidelity."""
-        return sum(its[self.name] <= fidelity[self.name] for its in self.rungs)
+        return sum(rung[self.name] <= fidelity[self.name] for rung in self.rungs)
 
     def cost(self, fidelity: Mapping[str, Any]) -> float:
         """Cost of a measurement, in units of one at the highest fidelity."""

@@ -34,7 +34,7 @@ def described(parameter: Any) -> str:
 
     Stored studies are compared by it: those stored before there were steps and conditions still match.
     """
-    shown = {its.name: getattr(parameter, its.name) for its in fields(parameter)}
+    shown = {slot.name: getattr(parameter, slot.name) for slot in fields(parameter)}
     given = [f"{name}={value!r}" for name, value in shown.items() if value is not None]
     return f"{type(parameter).__name__}({', '.join(given)})"
 
@@ -122,7 +122,7 @@ class Choice:
         if isinstance(options, str | bytes | Set) or not isinstance(options, Iterable):
             raise ValueError(f"options of a Choice must be a list, got {options!r}")
         object.__setattr__(self, "when", checked_when(when))
-        plain = (its.item() if isinstance(its, np.number | np.bool_ | np.str_) else its for its in options)
+        plain = (option.item() if isinstance(option, np.number | np.bool_ | np.str_) else option for option in options)
         object.__setattr__(self, "options", tuple(plain))
         if not self.options:
             raise ValueError("options of a Choice must be at least one, got none")
@@ -154,7 +154,7 @@ def checked_when(when: Any) -> dict[str, list[Any]] | None:
     """
     if when is not None and not isinstance(when, Mapping):
         raise ValueError(f"when must be a dict from a parameter's name to a value or a list of values, got {when!r}")
-    lists = {name: list(its) if isinstance(its, list) else [its] for name, its in (when or {}).items()}
+    lists = {name: list(option) if isinstance(option, list) else [option] for name, option in (when or {}).items()}
     for name, values in lists.items():
         if not values:
             raise ValueError(f"when must have at least one value for {name!r}, got none: drop the condition")

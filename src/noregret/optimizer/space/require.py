@@ -120,8 +120,8 @@ class Condition:
     def names(self) -> tuple[str, ...]:
         """Parameters that it names."""
         called = {id(node.func) for node in ast.walk(self._tree) if isinstance(node, ast.Call)}
-        found = [node for node in ast.walk(self._tree) if isinstance(node, ast.Name) and id(node) not in called]
-        return tuple(dict.fromkeys(node.id for node in found))
+        nodes = [node for node in ast.walk(self._tree) if isinstance(node, ast.Name) and id(node) not in called]
+        return tuple(dict.fromkeys(node.id for node in nodes))
 
     @cached_property
     def size(self) -> int:
@@ -181,9 +181,9 @@ class Condition:
     def _all_of(self, kind: str, nodes: Sequence[ast.expr]) -> str:
         """The kind; ValueError unless all parts are of it."""
         for node in nodes:
-            its = self._kind(node)
-            if its is not kind and (kind, its) != (NUMBER, TRUTH):
-                raise ValueError(f"needs {kind} where it has {ast.unparse(node)!r}, which is {its}")
+            came = self._kind(node)
+            if came is not kind and (kind, came) != (NUMBER, TRUTH):
+                raise ValueError(f"needs {kind} where it has {ast.unparse(node)!r}, which is {came}")
         return kind
 
     def _check_comparable(self, one_side: Part, other_side: Part, op: ast.cmpop) -> None:
@@ -239,8 +239,8 @@ def _computed(node: ast.expr, columns: Mapping[str, Column]) -> Column:
             number = 1.0 * _computed(operand, columns)
             return -number if isinstance(op, ast.USub) else number
         case ast.BinOp(left=left, op=op, right=right):
-            found = ARITHMETIC[type(op)](1.0 * _computed(left, columns), 1.0 * _computed(right, columns))
-            return np.where(np.isfinite(found), found, np.nan)
+            result = ARITHMETIC[type(op)](1.0 * _computed(left, columns), 1.0 * _computed(right, columns))
+            return np.where(np.isfinite(result), result, np.nan)
         case ast.BoolOp(op=op, values=values):
             joined = np.logical_and if isinstance(op, ast.And) else np.logical_or
             return reduce(joined, [_computed(each, columns) for each in values])
@@ -256,8 +256,8 @@ def _computed(node: ast.expr, columns: Mapping[str, Column]) -> Column:
 
 def _compared(op: ast.cmpop, first: Column, second: Column) -> Column:
     """Truth of a comparison: false if one side is nan, in whichever way they are compared."""
-    found = COMPARISONS[type(op)](first, second)
-    return found & (first == first) & (second == second) if isinstance(op, ast.NotEq) else found
+    holds = COMPARISONS[type(op)](first, second)
+    return holds & (first == first) & (second == second) if isinstance(op, ast.NotEq) else holds
 
 
 def checked_require(require: Any, parameters: Mapping[Any, Parameter]) -> tuple[Condition, ...]:
@@ -352,14 +352,14 @@ class Restricted(ParameterSpace):
     def _moved_inside(self, points: Floats) -> Floats:
         """Last point that meets all conditions, by halving, on the way from the nearest known one to each point."""
         start = self._inside.points[self._inside.tree.query(points)[1]]
-        found, good, bad = start.copy(), np.zeros(len(points)), np.ones(len(points))
+        moved, good, bad = start.copy(), np.zeros(len(points)), np.ones(len(points))
         for _ in range(HALVINGS):
             middle = 0.5 * (good + bad)
             tried = self._all.snap(start + middle[:, None] * (points - start))
             holds = self.holds(tried)
-            found[holds] = tried[holds]
+            moved[holds] = tried[holds]
             good, bad = np.where(holds, middle, good), np.where(holds, bad, middle)
-        return np.asarray(found)
+        return np.asarray(moved)
 
     @cached_property
     def _conditions(self) -> tuple[Condition, ...]:
@@ -367,14 +367,14 @@ class Restricted(ParameterSpace):
 
     @cached_property
     def _inside(self) -> _AllowedSettings:
-        tried, found, each = 0, [], []
+        tried, lots, each = 0, [], []
         for points in self._settings():
             each.append(self._each(points))
-            found.append(points[np.logical_and.reduce(each[-1])])
+            lots.append(points[np.logical_and.reduce(each[-1])])
             tried += len(points)
-            if sum(map(len, found)) >= ENOUGH and not self._is_listed:
+            if sum(map(len, lots)) >= ENOUGH and not self._is_listed:
                 break
-        inside = np.vstack(found)
+        inside = np.vstack(lots)
         if not len(inside):
             raise none_meets(self._conditions, [np.concatenate(masks) for masks in zip(*each, strict=True)])
         if not self._is_listed and len(inside) < LEAST_SHARE * tried:

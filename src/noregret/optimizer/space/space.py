@@ -176,8 +176,8 @@ class ParameterSpace:
 
     @cached_property
     def logarithmic(self) -> ParameterSpace | None:
-        ranges = {name: its for name, its in self.parameters.items() if not isinstance(its, Choice)}
-        wide = {name: replace(its, log=True) for name, its in ranges.items() if _is_wide(its)}
+        ranges = {name: parameter for name, parameter in self.parameters.items() if not isinstance(parameter, Choice)}
+        wide = {name: replace(parameter, log=True) for name, parameter in ranges.items() if _is_wide(parameter)}
         return replace(self, parameters={**self.parameters, **wide}) if wide else None
 
     def placed(self, points: Floats) -> tuple[Floats, Bools]:
@@ -244,14 +244,14 @@ class ParameterSpace:
         return np.where(self.applying(points)[:, self.groups], snapped, self._middle)
 
     def applying(self, points: Floats) -> Bools:
-        found = np.ones((len(points), len(self.parameters)), dtype=bool)
+        present = np.ones((len(points), len(self.parameters)), dtype=bool)
         if self._is_conditional:
             axes = {name: self._axes[name] for name in self._above}
             keys = {n: list(map(axis.key, axis.decode(points[:, self._span(n)]))) for n, axis in axes.items()}
             for column, needed in enumerate(self._requirements.values()):
                 for above, allowed in needed.items():
-                    found[:, column] &= np.array([key in allowed for key in keys[above]], dtype=bool)
-        return found
+                    present[:, column] &= np.array([key in allowed for key in keys[above]], dtype=bool)
+        return present
 
     def along(self, name: str, count: int, also: Any) -> list[Any]:
         """Values along a parameter, in order: all, or about ``count`` of them with the value ``also`` among them."""
@@ -303,7 +303,7 @@ class ParameterSpace:
 
     def _column(self, name: str, params: Sequence[Any]) -> Floats:
         """The coordinates of one parameter, (n, width)."""
-        rows = [row for row, its in enumerate(params) if name in its]
+        rows = [row for row, setting in enumerate(params) if name in setting]
         part = np.tile(self._middle[self._span(name)], (len(params), 1))
         part[rows] = self._axes[name].encode([params[row][name] for row in rows])
         return part
@@ -330,7 +330,7 @@ def _advice(given: Any) -> str:
     if isinstance(given, range):
         return f": write Int({given[0]}, {given[-1]}{f', step={given.step}' * (given.step != 1)})" if given else ""
     if isinstance(given, tuple | list) and len(given) == 2 and all(map(finite, given)):
-        kinds = ["Int", "Float"] if all(isinstance(its, Integral) for its in given) else ["Float"]
+        kinds = ["Int", "Float"] if all(isinstance(number, Integral) for number in given) else ["Float"]
         ranges = " or ".join(f"{kind}({given[0]}, {given[1]})" for kind in kinds)
         return f": write {ranges} for a range, Choice([{given[0]}, {given[1]}]) for two options"
     if isinstance(given, tuple | list | np.ndarray):
@@ -360,8 +360,8 @@ def requirements(parameters: Mapping[str, Parameter]) -> dict[str, Requirement]:
             needed: dict[str, frozenset[Hashable]] = {}
             for parent, values in (parameters[name].when or {}).items():
                 keys = _keys(name, parent, values, parameters)
-                for above, its in ((parent, keys), *required(parent, (*below, name)).items()):
-                    needed[above] = needed.get(above, its) & its
+                for above, needs in ((parent, keys), *required(parent, (*below, name)).items()):
+                    needed[above] = needed.get(above, needs) & needs
             if len(needed) > MOST_ABOVE:
                 raise ValueError(_too_deep(name))
             known[name] = needed

@@ -115,9 +115,9 @@ def _explain_faults(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     def bad_fields(request: Request, error: RequestValidationError) -> JSONResponse:
         errors = error.errors()
-        for its in errors:
-            if its["type"] == "json_invalid":
-                its["msg"] = f"is no JSON: {its['ctx']['error']}, at character {its['loc'][-1]}"
+        for fault in errors:
+            if fault["type"] == "json_invalid":
+                fault["msg"] = f"is no JSON: {fault['ctx']['error']}, at character {fault['loc'][-1]}"
         return _fields(faults(errors))
 
     @app.exception_handler(400)

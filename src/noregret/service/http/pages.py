@@ -28,11 +28,11 @@ def index(studies: Sequence[ListedStudy], following: str | None) -> tuple[str, d
     """
     rows = [
         [
-            f'<a href="studies/{quote(its.name)}/">{escape(its.name)}</a><br><span class="soft">{_goal(its)}'
-            f"{_moment(its.last)}</span>",
-            *(f"{count:,}" for count in (its.states.done, its.states.running, its.states.failed)),
+            f'<a href="studies/{quote(study.name)}/">{escape(study.name)}</a><br><span class="soft">{_goal(study)}'
+            f"{_moment(study.last)}</span>",
+            *(f"{count:,}" for count in (study.states.done, study.states.running, study.states.failed)),
         ]
-        for its in studies
+        for study in studies
     ]
     none = "<p>There are no studies yet. <code>POST /studies</code> makes one: see <a href='docs'>the requests</a>.</p>"
     more = "" if following is None else f'<p><a href="?after={quote(following)}">more studies</a></p>'

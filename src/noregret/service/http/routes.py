@@ -39,8 +39,8 @@ METRICS: Responses = {200: {"description": "The counts", "content": {"text/plain
 
 def all_studies(request: Request) -> Studies:
     """The studies of the application."""
-    found: Studies = request.app.state.studies
-    return found
+    studies: Studies = request.app.state.studies
+    return studies
 
 
 All = Annotated[Studies, Depends(all_studies)]
@@ -51,8 +51,8 @@ After = Annotated[str, Query(max_length=100, description="The name that the list
 async def live(request: Request, name: Name) -> LiveStudy:
     """The study that a path names."""
     studies = all_studies(request)
-    found = studies.opened(name)
-    return await run_in_threadpool(studies.__getitem__, name) if found is None else found
+    study = studies.opened(name)
+    return await run_in_threadpool(studies.__getitem__, name) if study is None else study
 
 
 Live = Annotated[LiveStudy, Depends(live)]
@@ -105,8 +105,8 @@ async def healthz() -> models.HealthForm:
 @router.get("/", tags=["server"], response_class=Response, responses=PAGE)
 def home(studies: All, after: After = "") -> HTMLResponse:
     """Return a page that lists the studies."""
-    found = list_studies(studies, after)
-    text, headers = pages.index(found.studies, found.next)
+    listed = list_studies(studies, after)
+    text, headers = pages.index(listed.studies, listed.next)
     return HTMLResponse(text, headers=headers)
 
 

@@ -92,11 +92,11 @@ class Access:
         if scope["method"] not in ("GET", "HEAD"):
             return False
         cookies = re.findall(rf"{self.cookie}=([\w.]+)", headers.get(b"cookie", b"").decode("latin-1"))
-        if any(self.proves(its, SESSION) for its in cookies):
+        if any(self.proves(cookie, SESSION) for cookie in cookies):
             return True
         page = re.fullmatch(r"/studies/([^/]+)/", scope["path"])
         keys = parse_qs(scope["query_string"].decode("latin-1")).get("key", ()) if page else ()
-        return any(self.proves(its, claim_of(page[1])) for its in keys) if page else False
+        return any(self.proves(key, claim_of(page[1])) for key in keys) if page else False
 
     def _signature(self, text: str) -> str:
         return hmac.new(self._key, text.encode(errors="replace"), sha256).hexdigest()

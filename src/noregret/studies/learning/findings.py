@@ -216,7 +216,7 @@ class Findings:
     def costs(self) -> dict[int, float]:
         """Cost of each finished trial by its number, or else the seconds of its run; empty if they are not known."""
         cost = self.measures.cost
-        known = ((its.number, self.value(its, cost) or its.seconds) for its in self.records if its.is_finished)
+        known = ((run.number, self.value(run, cost) or run.seconds) for run in self.records if run.is_finished)
         return {number: paid for number, paid in known if paid}
 
     @cached_property
@@ -305,13 +305,13 @@ class Findings:
         places = ParameterSpace(self.study.context).encode(self.contexts)
         few = spread(places, min(FEW_CONTEXTS, len(places)))
         chosen = sorted((self.contexts[int(i)] for i in few), key=self._order)
-        return [Recommended(its, self.optimizer.best(its), self._gain(its)) for its in chosen]
+        return [Recommended(context, self.optimizer.best(context), self._gain(context)) for context in chosen]
 
     def _order(self, context: Params) -> tuple[float, ...]:
         """Sort key of contexts: numbers by size, choices in their order, absent values last."""
-        parts = {name: its for name, its in (self.study.context or {}).items() if name in context}
+        parts = {name: parameter for name, parameter in (self.study.context or {}).items() if name in context}
         places = {
-            n: its.options.index(context[n]) if isinstance(its, Choice) else context[n] for n, its in parts.items()
+            n: part.options.index(context[n]) if isinstance(part, Choice) else context[n] for n, part in parts.items()
         }
         return tuple(places.get(name, math.inf) for name in self.study.context or ())
 
@@ -337,8 +337,8 @@ class Findings:
             shape = len(points)
             return np.full(shape, self.values[0]), np.full(shape, -np.inf), np.full(shape, np.inf)
         beliefs = self.optimizer.predict_many(points, self.context)
-        found = np.array([(its.estimate, its.lower, its.upper) for its in beliefs], dtype=float).reshape(-1, 3)
-        return found[:, 0], found[:, 1], found[:, 2]
+        rows = np.array([(point.estimate, point.lower, point.upper) for point in beliefs], dtype=float).reshape(-1, 3)
+        return rows[:, 0], rows[:, 1], rows[:, 2]
 
     @cached_property
     def weights(self) -> dict[int, float]:
@@ -361,7 +361,7 @@ class Findings:
         grouped: dict[tuple[str, ...], list[Trial]] = {}
         for record in self.done:
             grouped.setdefault(_key(record.params), []).append(record)
-        return [Point(its[0].params, tuple(its), np.array(list(map(self.value, its)))) for its in grouped.values()]
+        return [Point(runs[0].params, tuple(runs), np.array(list(map(self.value, runs)))) for runs in grouped.values()]
 
     @cached_property
     def diagnosis(self) -> Diagnosis | None:
@@ -387,12 +387,12 @@ class Findings:
     def rivals(self) -> tuple[int, int]:
         """Numbers of the other eligible points that are clearly worse than the best, and that are not."""
         best = self.best
-        others = [its for its in self.estimates if best and its.params != best.params and self._is_eligible(its)]
-        if best is None or not others:
+        rest = [rival for rival in self.estimates if best and rival.params != best.params and self._is_eligible(rival)]
+        if best is None or not rest:
             return 0, 0
         minimize = self.study.goal == "minimize"
-        worse = sum(its.lower > best.upper if minimize else its.upper < best.lower for its in others)
-        return worse, len(others) - worse
+        worse = sum(rival.lower > best.upper if minimize else rival.upper < best.lower for rival in rest)
+        return worse, len(rest) - worse
 
     @cached_property
     def best_so_far(self) -> list[Step]:
@@ -406,10 +406,10 @@ class Findings:
             return []
         first = {_key(point.params): point.records[0].number for point in self.points}
         last = first.get(_key(best.params), self.done[-1].number)
-        for trial, its in zip(first.values(), self.estimates, strict=True):
-            is_better = not steps or self._promise(its) > self._promise(steps[-1].estimate)
-            if trial < last and is_better and self._is_eligible(its):
-                steps.append(Step(trial, its))
+        for trial, estimate in zip(first.values(), self.estimates, strict=True):
+            is_better = not steps or self._promise(estimate) > self._promise(steps[-1].estimate)
+            if trial < last and is_better and self._is_eligible(estimate):
+                steps.append(Step(trial, estimate))
         return [*steps, Step(last, best)]
 
     def _is_eligible(self, its: Estimate) -> bool:
@@ -478,12 +478,12 @@ class Findings:
         for i, j in pairs:
             cells = [(x, y) for y in grids[names[j]] for x in grids[names[i]]]
             points += self._around_best({names[i]: [x for x, _ in cells], names[j]: [y for _, y in cells]})
-        estimates, found = iter(self.predicted(points)[0].tolist()), list[Surface]()
+        estimates, surfaces = iter(self.predicted(points)[0].tolist()), list[Surface]()
         for i, j in pairs:
             along, upward = grids[names[i]], grids[names[j]]
             estimate = np.array([[next(estimates) for _ in along] for _ in upward])
-            found.append(Surface(names[i], names[j], tuple(along), tuple(upward), estimate))
-        return found
+            surfaces.append(Surface(names[i], names[j], tuple(along), tuple(upward), estimate))
+        return surfaces
 
     @cached_property
     def early(self) -> set[int]:
@@ -497,17 +497,17 @@ class Findings:
 
         Chosen is the best setting, or one of the front.
         """
-        odd, found = {record.number for record in self.outliers}, dict[int, str]()
+        odd, kinds = {record.number for record in self.outliers}, dict[int, str]()
         yours = self.study.baseline and _key(self.study.baseline)
-        chosen = {_key(its.params) for its in ([self.best] if self.best else self.front)}
+        chosen = {_key(setting.params) for setting in ([self.best] if self.best else self.front)}
         for record in self.done:
             key = _key(record.params)
             is_chosen = key in chosen and (not self.is_single or record.context == self.context)
             kind = "chosen" if is_chosen and (self.is_single or key != yours) else "yours" if key == yours else "dot"
             kind = "broken" if record.number in self.infeasible else kind
             kind = "early" if record.number in self.early else kind
-            found[record.number] = "odd" if record.number in odd else kind
-        return found | {record.number: "cut" for record in self.cut}
+            kinds[record.number] = "odd" if record.number in odd else kind
+        return kinds | {record.number: "cut" for record in self.cut}
 
     @cached_property
     def spans(self) -> dict[int, Span]:
@@ -516,9 +516,9 @@ class Findings:
         A process that runs several trials at a time has several workers, and trials do not say which of them ran them:
         each takes the first one of its process that is free at its start.
         """
-        here = (its for its in self.records if not (isinstance(its, Record) and its.is_imported))
-        timed = sorted((its for its in here if its.started), key=lambda its: (its.started, its.number))
-        times = [time for its in timed for time in (its.started, its.ended) if time]
+        here = (record for record in self.records if not (isinstance(record, Record) and record.is_imported))
+        timed = sorted((record for record in here if record.started), key=lambda run: (run.started, run.number))
+        times = [time for record in timed for time in (record.started, record.ended) if time]
         free: dict[tuple[Any, Any], list[tuple[float, int]]] = {}
         spans, count = dict[int, Span](), 0
         for record in timed:
@@ -633,14 +633,14 @@ class Findings:
         assert self.best
         assert isinstance(self.optimizer.space, ParameterSpace)
         count = len(next(iter(changed.values())))
-        absent = {name: [its] * count for name, its in self._elsewhere.items() if name not in self.best.params}
+        absent = {name: [value] * count for name, value in self._elsewhere.items() if name not in self.best.params}
         return self.optimizer.space.around(self.best.params, {**absent, **changed})
 
     @cached_property
     def _elsewhere(self) -> Params:
         """A value of each parameter that was measured: the one that it has in the best point that has it."""
         ranked = sorted(self.estimates, key=self._promise)
-        return {name: value for its in ranked for name, value in its.params.items()}
+        return {name: value for estimate in ranked for name, value in estimate.params.items()}
 
 
 def spread_over(count: int, most: int) -> list[int]:

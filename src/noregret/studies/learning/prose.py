@@ -120,16 +120,16 @@ def _against_rivals(worse: int, close: int, level: float, bounded: bool) -> str:
 
 def against(findings: Findings, other: Findings) -> Iterator[str]:
     """Comparison of the best settings of two studies."""
-    mine, its = findings.best, other.best
+    mine, theirs = findings.best, other.best
     assert mine
-    assert its
+    assert theirs
     sign = 1 if findings.study.goal == "minimize" else -1
-    better, worse = (findings, other) if sign * mine.estimate <= sign * its.estimate else (other, findings)
-    size = abs(mine.estimate - its.estimate)
+    better, worse = (findings, other) if sign * mine.estimate <= sign * theirs.estimate else (other, findings)
+    size = abs(mine.estimate - theirs.estimate)
     percent = (
         f" ({words.number(100 * size / abs(worse.best.estimate), 2)}%)" if worse.best and worse.best.estimate else ""
     )
-    clear = mine.upper < its.lower or its.upper < mine.lower
+    clear = mine.upper < theirs.lower or theirs.upper < mine.lower
     level = words.percent(mine.level)
     sure = (
         f"clearly so: the intervals ({level} each) do not overlap"

@@ -50,9 +50,9 @@ def as_told(study: Study, record: Record) -> Trial:
         trial = replace(trial, readings=rest)
     ranges = {name: measures[name].possible for name in measures.objectives if name in trial.readings}
     outside = {
-        name: tuple(replace(its, value=min(max(its.value, low), high)) for its in trial.readings[name])
+        name: tuple(replace(reading, value=min(max(reading.value, low), high)) for reading in trial.readings[name])
         for name, (low, high) in ranges.items()
-        if any(not low <= its.value <= high for its in trial.readings[name])
+        if any(not low <= reading.value <= high for reading in trial.readings[name])
     }
     return replace(trial, readings={**trial.readings, **outside}) if outside else trial
 
@@ -79,14 +79,14 @@ def least_rounds(study: Study) -> int:
     is_strict = study.stop is not None and study.stop.by == "certificate"
     if not is_strict or study.require or not isinstance(study.space, Mapping):
         return 0
-    if any(its.when for its in study.space.values()):
+    if any(parameter.when for parameter in study.space.values()):
         return 0
     assert study.stop is not None
     reach, axes = unexplored_from(len(study.space)), list(map(axis_of, study.space.values()))
     real = sum(math.isinf(axis.count) for axis in axes)
     ball = (math.sqrt(math.pi) * reach) ** real / math.gamma(real / 2 + 1)
     near = min(ball, 1.0) * math.prod(
-        _share_near(its, reach) for its in study.space.values() if math.isfinite(axis_of(its).count)
+        _share_near(parameter, reach) for parameter in study.space.values() if math.isfinite(axis_of(parameter).count)
     )
     return math.ceil((1 + study.stop.confidence) / 2 / near)
 

@@ -165,8 +165,8 @@ def _data(findings: Findings) -> str:
         "limits": {table.value(name): _limits(findings, name) for name in findings.measures.constraints},
         "blank": {
             name: text(option)
-            for name, its in space.items()
-            for option in (its.options if isinstance(its, Choice) else ())
+            for name, parameter in space.items()
+            for option in (parameter.options if isinstance(parameter, Choice) else ())
             if option in ("", None)
         },
         "kinds": {str(number): kind for number, kind in findings.kinds.items() if kind != "dot"},
@@ -176,7 +176,7 @@ def _data(findings: Findings) -> str:
     if findings.spans:
         size = pictures.time_unit(findings)[1]
         data["spans"] = [
-            [n, round(its.start / size, 4), round(its.end / size, 4), its.worker] for n, its in findings.spans.items()
+            [n, round(bar.start / size, 4), round(bar.end / size, 4), bar.worker] for n, bar in findings.spans.items()
         ]
     written = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     return f'<script type="application/json" id="data">{written}</script>'
@@ -191,16 +191,16 @@ def _limits(findings: Findings, name: str) -> list[float | None]:
 
 def _picked(findings: Findings) -> str:
     """The setting that was picked from the front of several objectives."""
-    its = findings.picked
+    picked = findings.picked
     if not findings.front:
         return f"<p>{'Too few measurements for a front.' if findings.done else prose.nothing(findings)}</p>"
-    if its is None:
+    if picked is None:
         return ""
     return (
         f'<section class="best" id="best"><div><div>Picked by {words.html(str(findings.wish))}</div>'
-        f'<p class="gain">{words.html(findings.in_words(its))}</p>'
+        f'<p class="gain">{words.html(findings.in_words(picked))}</p>'
         f"{_paragraphs(prose.picked(findings))}</div>"
-        f"{_setting(its.params, findings.command_of(its))}</section>"
+        f"{_setting(picked.params, findings.command_of(picked))}</section>"
     )
 
 
@@ -247,23 +247,23 @@ def _against(findings: Findings, other: Findings) -> str:
     if findings.best is None or other.best is None:
         return f"{title}<p>{prose.nothing(other if findings.best else findings)}</p></section>"
     both, names = (findings, other), dict.fromkeys([*findings.study.names, *other.study.names])
-    found = [
-        [findings.label, *(words.number(its.best.estimate) for its in both if its.best)],
-        ["probably", *(" to ".join(words.between(its.best.lower, its.best.upper)) for its in both if its.best)],
-        ["measurements", *(f"{len(its.done):,}" for its in both)],
-        ["failed runs", *(f"{len(its.failed):,}" for its in both)],
+    rows = [
+        [findings.label, *(words.number(side.best.estimate) for side in both if side.best)],
+        ["probably", *(" to ".join(words.between(side.best.lower, side.best.upper)) for side in both if side.best)],
+        ["measurements", *(f"{len(side.done):,}" for side in both)],
+        ["failed runs", *(f"{len(side.failed):,}" for side in both)],
     ]
-    settings = [[name, *(words.cells(its.best.params, [name])[0] for its in both if its.best)] for name in names]
-    marked = [False] * len(found) + [row[1] != row[2] for row in settings]
+    settings = [[name, *(words.cells(side.best.params, [name])[0] for side in both if side.best)] for name in names]
+    marked = [False] * len(rows) + [row[1] != row[2] for row in settings]
     picture = pictures.against(findings, other) if findings.best_so_far or other.best_so_far else ""
     keys = "".join(
-        f'<li><span class="key line{kind}"></span>best so far in {words.html(its.study.name)}</li>'
-        for its, kind in zip(both, ("", "other"), strict=True)
+        f'<li><span class="key line{kind}"></span>best so far in {words.html(side.study.name)}</li>'
+        for side, kind in zip(both, ("", "other"), strict=True)
     )
     return (
         f"{title}{_paragraphs(prose.against(findings, other))}<figure>{picture}"
         f'<ul class="legend">{keys if picture else ""}</ul></figure>'
-        f"{_table(['', *(its.study.name for its in both)], [*found, *settings], marked, wordy=0)}</section>"
+        f"{_table(['', *(side.study.name for side in both)], [*rows, *settings], marked, wordy=0)}</section>"
     )
 
 
@@ -303,13 +303,13 @@ def _contexts(findings: Findings) -> str:
     header = [*given, findings.label, "probably", *findings.study.names, *gain]
     rows = [
         [
-            *words.cells(its.context, given),
-            words.number(its.best.estimate),
-            " to ".join(words.between(its.best.lower, its.best.upper)),
-            *words.cells(its.best.params, findings.study.names),
-            *([str(its.gain)] if its.gain else []),
+            *words.cells(answer.context, given),
+            words.number(answer.best.estimate),
+            " to ".join(words.between(answer.best.lower, answer.best.upper)),
+            *words.cells(answer.best.params, findings.study.names),
+            *([str(answer.gain)] if answer.gain else []),
         ]
-        for its in findings.recommended
+        for answer in findings.recommended
     ]
     return _table(header, rows, wordy=len(header) - 1 if gain else None)
 
@@ -395,7 +395,7 @@ def _spread(point: Point) -> list[str]:
 def _outliers(findings: Findings) -> str:
     header = columns(findings.study, findings.outliers)
     rows = [
-        [words.percent(findings.weights[its.number]), *_row(findings, header, its)] for its in findings.outliers[-20:]
+        [words.percent(findings.weights[run.number]), *_row(findings, header, run)] for run in findings.outliers[-20:]
     ]
     return _table(["counts for", *_shown(findings, header)], rows)
 
@@ -414,7 +414,7 @@ def _failures(findings: Findings) -> str:
 
 def _is_weighed(findings: Findings) -> bool:
     """True if improvement is weighed by the costs of trials."""
-    return findings.study.weighs_costs and any(findings.measures.cost in its.readings for its in findings.records)
+    return findings.study.weighs_costs and any(findings.measures.cost in record.readings for record in findings.records)
 
 
 def _how(findings: Findings) -> str:
@@ -503,7 +503,7 @@ def _shown(findings: Findings, header: Sequence[Any]) -> list[str]:
     units = {f"measure.{name}": unit for name, unit in findings.study.tracked.items()}
     renamed = {VALUE: findings.label} if findings.is_single else {}
     renamed |= {table_of(findings.study).value(name): name for name in findings.measures.objectives if name != VALUE}
-    renamed |= {f"constraint.{its.name}": its.name for its in findings.measures.constraints.values()}
+    renamed |= {f"constraint.{bound.name}": bound.name for bound in findings.measures.constraints.values()}
     renamed |= {column: f"{column.partition('.')[2]}{f' ({unit})' if unit else ''}" for column, unit in units.items()}
     return [renamed.get(column, str(column)) for column in header]
 
@@ -562,17 +562,17 @@ SECTIONS = (
     PageSection(
         "front",
         "The front",
-        lambda its: its.front,
+        lambda findings: findings.front,
         prose.front,
-        lambda its: "".join(pictures.front(its, *pair) for pair in itertools.combinations(its.study.goals, 2)),
-        lambda its: f"{_front(its)}{_paragraphs(prose.why_over(its))}",
+        lambda shown: "".join(pictures.front(shown, *pair) for pair in itertools.combinations(shown.study.goals, 2)),
+        lambda findings: f"{_front(findings)}{_paragraphs(prose.why_over(findings))}",
         nav="Front",
     ),
     PageSection(
         "trades",
         "Trade-offs",
-        lambda its: its.front and its.trades,
-        lambda its: [
+        lambda findings: findings.front and findings.trades,
+        lambda findings: [
             "What one gives up along the front, by the estimates; the last line is from its first setting to its last."
         ],
         table=_trades,
@@ -581,16 +581,16 @@ SECTIONS = (
     PageSection(
         "contexts",
         "The best setting by context",
-        lambda its: its.is_single and its.recommended,
-        lambda its: [prose.contexts(its)],
+        lambda findings: findings.is_single and findings.recommended,
+        lambda findings: [prose.contexts(findings)],
         table=_contexts,
         nav="Contexts",
     ),
     PageSection(
         "history",
         "Every measurement",
-        lambda its: its.has_intervals,
-        lambda its: [*prose.cut_short(its), *prose.thinned(its)],
+        lambda findings: findings.has_intervals,
+        lambda findings: [*prose.cut_short(findings), *prose.thinned(findings)],
         pictures.history,
         nav="Measurements",
         line="best setting so far (judged with all data)",
@@ -598,7 +598,7 @@ SECTIONS = (
     PageSection(
         "importance",
         "Which parameters matter",
-        lambda its: its.shares,
+        lambda findings: findings.shares,
         prose.importance,
         table=_shares,
         nav="Importance",
@@ -606,23 +606,23 @@ SECTIONS = (
     PageSection(
         "effects",
         "What each parameter does",
-        _when_done(lambda its: its.effects),
+        _when_done(lambda findings: findings.effects),
         prose.elsewhere,
         table=_effects,
         nav="Effects",
     ),
     PageSection(
         "together",
-        lambda its: f"The {'two that matter most' if its.importance else 'first two parameters'}, together",
-        _when_done(lambda its: its.surfaces),
+        lambda findings: f"The {'two that matter most' if findings.importance else 'first two parameters'}, together",
+        _when_done(lambda findings: findings.surfaces),
         table=_together,
         nav="Map",
     ),
     PageSection(
         "parallel",
         "All parameters at once",
-        _when_done(lambda its: len(its.importance) > 1),
-        lambda its: [
+        _when_done(lambda findings: len(findings.importance) > 1),
+        lambda findings: [
             "A line for each measurement, from its result on top through the values of its parameters, the most "
             "important first."
         ],
@@ -632,31 +632,31 @@ SECTIONS = (
     PageSection(
         "candidates",
         "The best candidates",
-        _when_done(lambda its: its.candidates and not its.context),
-        lambda its: [prose.candidates(its)],
-        table=lambda its: _settings(its, its.candidates[:10]),
+        _when_done(lambda findings: findings.candidates and not findings.context),
+        lambda findings: [prose.candidates(findings)],
+        table=lambda findings: _settings(findings, findings.candidates[:10]),
         nav="Candidates",
     ),
-    PageSection("noise", "How noisy the measurements are", _when_done(lambda its: True), prose.noise, nav="Noise"),
+    PageSection("noise", "How noisy the measurements are", _when_done(lambda findings: True), prose.noise, nav="Noise"),
     PageSection(
         "repeats",
         "Settings measured more than once",
-        _when_done(lambda its: _repeated(its) and not its.candidates and not its.context),
-        lambda its: ["Repeated measurements of good settings separate luck from quality."],
-        table=lambda its: _settings(its, _repeated(its)),
+        _when_done(lambda findings: _repeated(findings) and not findings.candidates and not findings.context),
+        lambda findings: ["Repeated measurements of good settings separate luck from quality."],
+        table=lambda findings: _settings(findings, _repeated(findings)),
     ),
     PageSection(
         "outliers",
         "Outlying measurements",
-        lambda its: (its.has_intervals or not its.is_single) and its.outliers,
-        lambda its: [prose.outliers(its)],
+        lambda findings: (findings.has_intervals or not findings.is_single) and findings.outliers,
+        lambda findings: [prose.outliers(findings)],
         table=_outliers,
     ),
     PageSection(
         "failures",
         "Failed runs",
-        lambda its: its.failed,
-        lambda its: [
+        lambda findings: findings.failed,
+        lambda findings: [
             "A run that failed gave no number. A setting that has only failed is treated as a bad one if it is more "
             "likely broken than unlucky, judging by how often it failed, how often others fail, and whether settings "
             "near it work."
@@ -667,8 +667,8 @@ SECTIONS = (
     PageSection(
         "costs",
         "Costs",
-        lambda its: its.best_so_far and its.costs and (_is_weighed(its) or its.usual_costs),
-        lambda its: prose.costs(its, _is_weighed(its)),
+        lambda findings: findings.best_so_far and findings.costs and (_is_weighed(findings) or findings.usual_costs),
+        lambda findings: prose.costs(findings, _is_weighed(findings)),
         pictures.spent,
         nav="Costs",
         line="best setting so far (judged with all data)",
@@ -676,11 +676,11 @@ SECTIONS = (
     PageSection(
         "timeline",
         "Timeline",
-        lambda its: len(its.spans) > 1 and any(span.end for span in its.spans.values()),
-        lambda its: [prose.timeline(its)],
+        lambda findings: len(findings.spans) > 1 and any(span.end for span in findings.spans.values()),
+        lambda findings: [prose.timeline(findings)],
         pictures.timeline,
         nav="Timeline",
     ),
-    PageSection("trials", "All trials", lambda its: its.records, table=_trials, nav="Trials"),
+    PageSection("trials", "All trials", lambda findings: findings.records, table=_trials, nav="Trials"),
 )
 """The sections of the page, in order, below the best setting."""

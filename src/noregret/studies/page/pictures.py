@@ -86,13 +86,13 @@ def history(width: int, findings: Findings) -> Chart:
     along = [*(float(step.trial) for step in steps), last + 0.5]
     kept = [step.estimate for step in [*steps, *steps[-1:]]]
     if steps:
-        chart.step_band(along, [its.lower for its in kept], [its.upper for its in kept])
+        chart.step_band(along, [estimate.lower for estimate in kept], [estimate.upper for estimate in kept])
     for kind, records in _kinds(findings).items():
         _dots(chart, [(record.number, record) for record in records], kind)
     failed = [(float(record.number), chart.y.low) for record in thinned(findings.failed)]
     chart.dots(failed, "failed")
     if steps:
-        chart.steps(along, [its.estimate for its in kept])
+        chart.steps(along, [estimate.estimate for estimate in kept])
     return chart
 
 
@@ -156,13 +156,13 @@ def _objective_axis(findings: Findings, name: str) -> Axis:
     measured = [value for record in findings.done if (value := findings.value(record, name)) is not None]
     low, high = np.quantile(measured, [0.1, 0.9])
     margin = FRONT_MARGIN * (high - low) or np.inf
-    found = [value for value in measured if low - margin <= value <= high + margin]
+    numbers = [value for value in measured if low - margin <= value <= high + margin]
     members = [*findings.front, *([findings.picked] if findings.picked else [])]
-    found += [end for its in members for end in (its.values[name], its.lower[name], its.upper[name])]
+    numbers += [end for member in members for end in (member.values[name], member.lower[name], member.upper[name])]
     unit = findings.units()[name]
     label = f"{name} ({unit.strip()})" if unit else name
     goal = "lower is better" if findings.study.goals[name] == "minimize" else "higher is better"
-    return padded(filter(math.isfinite, found), f"{label}, {goal}", f"value.{name}")
+    return padded(filter(math.isfinite, numbers), f"{label}, {goal}", f"value.{name}")
 
 
 @in_both_widths
@@ -177,7 +177,7 @@ def timeline(width: int, findings: Findings) -> Chart:
     height = TOP + BOTTOM + max(round(row * workers), 40)
     chart = Chart(Axis(0.0, end, name, column="span"), rows, width, height, "Trials in time, by worker")
     places: dict[str, list[tuple[float, float, float]]] = {}
-    for record in thinned([its for its in findings.records if its.number in findings.spans], MOST_BARS):
+    for record in thinned([trial for trial in findings.records if trial.number in findings.spans], MOST_BARS):
         span = findings.spans[record.number]
         kind = {"failed": "lost", "done": "ran", "withdrawn": "ran"}.get(record.state, "runs")
         places.setdefault(kind, []).append((span.start / size, span.end / size, float(span.worker)))
@@ -192,39 +192,39 @@ def spent(width: int, findings: Findings) -> Chart:
     total = sum(findings.costs.values())
     name, size = _unit_of(total) if findings.timed else ("cost", 1.0)
     steps, costs = findings.best_so_far, sorted(findings.costs.items())
-    ends = [end for its in steps for end in (its.estimate.lower, its.estimate.upper) if math.isfinite(end)]
+    ends = [end for step in steps for end in (step.estimate.lower, step.estimate.upper) if math.isfinite(end)]
     spending = Axis(0.0, total / size, f"{name} spent")
     chart = Chart(spending, padded(ends, findings.label), width, HEIGHT, "Best so far by what was spent")
     along = [sum(cost for number, cost in costs if number <= step.trial) / size for step in steps]
     kept = [step.estimate for step in [*steps, steps[-1]]]
-    chart.step_band([*along, total / size], [its.lower for its in kept], [its.upper for its in kept])
-    chart.steps([*along, total / size], [its.estimate for its in kept])
+    chart.step_band([*along, total / size], [point.lower for point in kept], [point.upper for point in kept])
+    chart.steps([*along, total / size], [point.estimate for point in kept])
     return chart
 
 
 @in_both_widths
 def against(width: int, findings: Findings, other: Findings) -> Chart:
     """The best so far of two studies."""
-    found = [step.estimate for its in (findings, other) for step in its.best_so_far]
-    ends = [end for its in found for end in (its.lower, its.upper) if math.isfinite(end)]
-    last = max(record.number for its in (findings, other) for record in its.records)
+    estimates = [step.estimate for side in (findings, other) for step in side.best_so_far]
+    ends = [end for estimate in estimates for end in (estimate.lower, estimate.upper) if math.isfinite(end)]
+    last = max(record.number for side in (findings, other) for record in side.records)
     trials = Axis(-0.5, last + 0.5, "trial", whole=True)
     chart = Chart(trials, padded(ends, findings.label), width, HEIGHT, "Best so far of both studies")
-    for its, kind in ((other, "other"), (findings, "")):
-        steps = its.best_so_far
-        along = [*(float(step.trial) for step in steps), max(record.number for record in its.records) + 0.5]
+    for side, kind in ((other, "other"), (findings, "")):
+        steps = side.best_so_far
+        along = [*(float(step.trial) for step in steps), max(record.number for record in side.records) + 0.5]
         kept = [step.estimate for step in [*steps, *steps[-1:]]]
         if steps:
             chart.step_band(along, [each.lower for each in kept], [each.upper for each in kept], f"band{kind}")
-            chart.steps(along, [each.estimate for each in kept], f"line{kind}", its.study.name)
+            chart.steps(along, [each.estimate for each in kept], f"line{kind}", side.study.name)
     return chart
 
 
 def share(whole: Share, better: Share) -> str:
     """Bars as long as a parameter's shares of the variance, with their intervals as lines."""
     rails, bars, lines = "", "", ""
-    for found, kind, top in ((whole, "", 0), (better, " better", 11)):
-        low, middle, high = (f"{100 * end:.1f}" for end in (found.lower, found.estimate, found.upper))
+    for part, kind, top in ((whole, "", 0), (better, " better", 11)):
+        low, middle, high = (f"{100 * end:.1f}" for end in (part.lower, part.estimate, part.upper))
         rails += f'<rect class="rail" y="{top}" width="100" height="10"/>'
         bars += f'<rect class="bar{kind}" y="{top + 1}" width="{middle}" height="8"/>'
         lines += f"M{low} {top + 5}H{high}M{low} {top + 2}v6M{high} {top + 2}v6"
@@ -260,7 +260,7 @@ def contour(findings: Findings, surface: Surface) -> str:
 
 def maps(findings: Findings) -> dict[str, Any]:
     """The surfaces as ``charts.js`` draws them, with the axes of their parameters."""
-    names = dict.fromkeys(name for its in findings.surfaces for name in (its.across, its.down))
+    names = dict.fromkeys(name for surface in findings.surfaces for name in (surface.across, surface.down))
     assert findings.best
     return {
         "axes": {name: parameter_axis(findings, name).json() for name in names},
@@ -269,13 +269,13 @@ def maps(findings: Findings) -> dict[str, Any]:
         "unit": findings.unit,
         "surfaces": [
             {
-                "across": its.across,
-                "down": its.down,
-                "x": [text(value) for value in its.across_values],
-                "y": [text(value) for value in its.down_values],
-                "z": [[float(f"{value:.4g}") for value in row] for row in its.estimate.tolist()],
+                "across": surface.across,
+                "down": surface.down,
+                "x": [text(value) for value in surface.across_values],
+                "y": [text(value) for value in surface.down_values],
+                "z": [[float(f"{value:.4g}") for value in row] for row in surface.estimate.tolist()],
             }
-            for its in findings.surfaces
+            for surface in findings.surfaces
         ],
     }
 
@@ -292,8 +292,8 @@ def settings(findings: Findings, points: Sequence[Point]) -> str:
     odd = {record.number for record in findings.outliers}
     usual = [
         value
-        for its in points
-        for r, value in zip(its.records, its.values.tolist(), strict=True)
+        for point in points
+        for r, value in zip(point.records, point.values.tolist(), strict=True)
         if r.number not in odd
     ]
     axis = padded([*usual, *lower, *upper], findings.label)
@@ -346,8 +346,8 @@ def _results(findings: Findings, extra: Sequence[float] = ()) -> Axis:
 
 def _shades(estimate: Floats, minimize: bool) -> Floats:
     """Estimates from 0 at the worst to `COLOURS` at the best."""
-    found = -estimate if minimize else estimate
-    return np.asarray(COLOURS * (found - found.min()) / (np.ptp(found) or 1.0))
+    height = -estimate if minimize else estimate
+    return np.asarray(COLOURS * (height - height.min()) / (np.ptp(height) or 1.0))
 
 
 def _cells(axis: Axis, values: Sequence[object]) -> tuple[list[float], Floats]:
@@ -363,8 +363,8 @@ def _cells(axis: Axis, values: Sequence[object]) -> tuple[list[float], Floats]:
 def _smooth(shades: Floats, rows: Floats, columns: Floats) -> list[list[int]]:
     """Whole shades at fractional rows and columns of a grid, bilinear."""
     along = np.array([np.interp(columns, np.arange(shades.shape[1]), row) for row in shades])
-    found = np.array([np.interp(rows, np.arange(len(along)), column) for column in along.T]).T
-    return [[int(shade) for shade in row] for row in np.clip(found, 0, COLOURS - 1).astype(int)]
+    smooth = np.array([np.interp(rows, np.arange(len(along)), column) for column in along.T]).T
+    return [[int(shade) for shade in row] for row in np.clip(smooth, 0, COLOURS - 1).astype(int)]
 
 
 def _runs(row: Sequence[int]) -> Iterable[tuple[int, int, int]]:
@@ -532,7 +532,7 @@ class Chart:
     def cross(self, x: tuple[float, float, float], y: tuple[float, float, float], title: str = "") -> None:
         """A level and an upright line through a point: its place and the ends of its interval on each axis."""
         (left, *across), (height, *up) = x, y
-        start, end = (min(max(self.across(its), LEFT), self.width - RIGHT) for its in across)
+        start, end = (min(max(self.across(value), LEFT), self.width - RIGHT) for value in across)
         low, high = map(self._inside, up)
         self._marks.append(
             f'<path class="cross" d="M{start:.1f} {self._inside(height):.1f}H{end:.1f}'
@@ -629,7 +629,7 @@ class Axis:
 
     def json(self) -> str:
         """The axis for ``charts.js``, without what is empty."""
-        return json.dumps({name: its for name, its in vars(self).items() if its is not False and its not in ("", ())})
+        return json.dumps({key: part for key, part in vars(self).items() if part is not False and part not in ("", ())})
 
     def share(self, value: float) -> float:
         """Position of a value, 0 at the low end and 1 at the high end; a value that is not finite is at an end."""
@@ -663,8 +663,8 @@ def named_axis(names: Sequence[str], label: str = "", column: str = "") -> Axis:
 
 def padded(values: Iterable[float], label: str = "", column: str = "") -> Axis:
     """An axis that shows all values, with a margin at both ends."""
-    found = [float(value) for value in values] or [0.0, 1.0]
-    low, high = min(found), max(found)
+    numbers = [float(value) for value in values] or [0.0, 1.0]
+    low, high = min(numbers), max(numbers)
     margin = 0.06 * (high - low) or 0.05 * abs(high) or 0.5
     return Axis(low - margin, high + margin, label, column=column)
 

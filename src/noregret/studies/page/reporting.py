@@ -102,8 +102,8 @@ def report(
     name = title or ("optimizer" if path is None else path.stem)
 
     def again() -> str:
-        found = _findings(subject, name)
-        return page(found, against=None if against is None else comparable(found, _findings(against, "the other")))
+        current = _findings(subject, name)
+        return page(current, against=None if against is None else comparable(current, _findings(against, "the other")))
 
     made = Page(again(), again)
     if path is None:
@@ -121,9 +121,9 @@ def _html_path(path: str | os.PathLike[str]) -> Path:
 
 def comparable(found: Findings, other: Findings) -> Findings:
     """The other findings; ValueError if their goal is another one, or one of them has several objectives."""
-    for its in (found, other):
-        if its.study.goals:
-            raise ValueError(f"studies that are compared must have one objective, but {its.study.name} has several")
+    for side in (found, other):
+        if side.study.goals:
+            raise ValueError(f"studies that are compared must have one objective, but {side.study.name} has several")
     if found.study.goal != other.study.goal:
         goals = f"{found.study.name} is to {found.study.goal}, {other.study.name} to {other.study.goal}"
         raise ValueError(f"studies that are compared must have the same goal, but {goals}")

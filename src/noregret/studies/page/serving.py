@@ -43,5 +43,5 @@ def is_loopback(host: str) -> bool:
 
 def is_here(host: str) -> bool:
     """Return True if a Host header is a name of this machine: a page of another site has another name."""
-    found = re.fullmatch(r"(\[[^]]*\]|[^][:]*)(:\d*)?", host.lower())
-    return found is not None and is_loopback(found[1].strip("[]"))
+    match = re.fullmatch(r"(\[[^]]*\]|[^][:]*)(:\d*)?", host.lower())
+    return match is not None and is_loopback(match[1].strip("[]"))

@@ -98,7 +98,7 @@ class Watch:
         findings = self.findings()
         with self._lock:
             if self._shown is None or self._shown.findings is not findings:
-                trials = [dump(its) for its in findings.records]
+                trials = [dump(record) for record in findings.records]
                 mark = sha256(repr((trials, findings.stopped)).encode()).hexdigest()[:32]
                 self._shown = Shown(findings, content(findings), f'"{mark}"')
                 self._rested_at = monotonic() + REST * (monotonic() - self._begun)
@@ -206,9 +206,9 @@ def _handler(watch: Watch) -> type[BaseHTTPRequestHandler]:
 
 def serve(study: Study, port: int | None, say: Callable[[str], None]) -> None:
     """Serve the page until interrupted; ``say`` is called with its address, and then with why there is no study yet."""
-    with server(study, port) as found:
-        say(f"http://{HOST}:{found.server_address[1]}/  (end with Ctrl-C)")
-        found.watch.findings()  # what cannot be shown is refused here, not in the browser
-        if found.watch.waiting:
-            say(f"waiting for the study: {printable(found.watch.waiting)}")
-        found.serve_forever(poll_interval=0.2)
+    with server(study, port) as web_server:
+        say(f"http://{HOST}:{web_server.server_address[1]}/  (end with Ctrl-C)")
+        web_server.watch.findings()  # what cannot be shown is refused here, not in the browser
+        if web_server.watch.waiting:
+            say(f"waiting for the study: {printable(web_server.watch.waiting)}")
+        web_server.serve_forever(poll_interval=0.2)

@@ -122,14 +122,14 @@ def take_over(where: Database, pool: Pool) -> None:
 def readable(where: Database, pool: Pool, using: ExitStack) -> Pool:
     """Connections to our own tables: those of the database, or of a temporary one if it has those of earlier ones."""
     with pool.transaction(is_reading=True) as old:
-        found = [] if old.has_table("noregret_trials") else _waiting(old)
-        if not found:
+        waiting = [] if old.has_table("noregret_trials") else _waiting(old)
+        if not waiting:
             return pool
         path = Path(using.enter_context(tempfile.TemporaryDirectory())) / "study.db"
         temporary = SQLite(path, "").open(readonly=False)
         using.callback(temporary.close)
         with temporary.transaction() as new, reading(where):
-            for study, name in found:
+            for study, name in waiting:
                 _copy(old, new, study, name)
         return temporary
 
@@ -163,9 +163,9 @@ def drop(transaction: Transaction) -> list[str]:
     for statement in DROP_ON_SERVER if transaction.is_server else DROP_ON_FILE:
         transaction.rows(statement)
     for study, _ in moved:
-        its = "trial_id IN (SELECT trial_id FROM trials WHERE study_id = :study)"
+        condition = "trial_id IN (SELECT trial_id FROM trials WHERE study_id = :study)"
         for name in OF_TRIALS:
-            transaction.rows(f"DELETE FROM {name} WHERE {its}", study=study)
+            transaction.rows(f"DELETE FROM {name} WHERE {condition}", study=study)
         for name in OF_STUDIES:
             transaction.rows(f"DELETE FROM {name} WHERE study_id = :study", study=study)
     if not transaction.rows("SELECT 1 FROM studies LIMIT 1"):
@@ -180,11 +180,11 @@ def _waiting(transaction: Transaction) -> list[tuple[Any, ...]]:
     """Ids and names of the studies of earlier versions that are not in our own tables, nor another one of the name."""
     if not transaction.has_table("study_user_attributes"):
         return []
-    found = transaction.rows(OURS, form=OLD_FORM, moved=MOVED)
-    if found and transaction.has_table("noregret_studies"):
+    waiting = transaction.rows(OURS, form=OLD_FORM, moved=MOVED)
+    if waiting and transaction.has_table("noregret_studies"):
         known = {name for (name,) in transaction.rows("SELECT name FROM noregret_studies WHERE deleted IS NULL")}
-        found = [(study, name) for study, name in found if name not in known]
-    return found
+        waiting = [(study, name) for study, name in waiting if name not in known]
+    return waiting
 
 
 def _read(transaction: Transaction, study: int, name: str) -> tuple[dict[str, Any], list[Record]]:
@@ -230,8 +230,8 @@ class _Rows:
         kept = [[key, text] for key, text in self.texts.items() if key not in ("noregret:sum", "noregret:holder")]
         params = [[name, _plain(value), form] for name, value, form in self.columns]
         content = [self.number, self.state, [_plain(value) for value, _ in self.results], sorted(params), sorted(kept)]
-        found = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
-        if self.texts.get("noregret:sum", json.dumps(found)) != json.dumps(found):
+        checksum = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+        if self.texts.get("noregret:sum", json.dumps(checksum)) != json.dumps(checksum):
             raise ValueError(f"the checksum of trial {self.number} does not fit its result")
 
     def record(self, measures: Measures) -> Record:
@@ -274,13 +274,13 @@ def _records(transaction: Transaction, study: int, attributes: Mapping[str, Any]
     query = f"SELECT trial_id, key, value_json FROM trial_user_attributes WHERE {inside}"
     for row, key, text in transaction.rows(query, study=study):
         rows[row].texts[key] = text
-    for its in rows.values():
-        its.check()
+    for entry in rows.values():
+        entry.check()
     measures = _measures(attributes["noregret:study"], rows.values())
-    records = {its.number: its.record(measures) for its in rows.values()}
-    for number, its in attributes.get("noregret:corrections", {"trials": {}})["trials"].items():
-        readings = {name: load_readings(each) for name, each in its["readings"].items()}
-        more = {"state": its["state"], "failure": its["failure"], "earlier": tuple(map(load, its["earlier"]))}
+    records = {row.number: row.record(measures) for row in rows.values()}
+    for number, entry in attributes.get("noregret:corrections", {"trials": {}})["trials"].items():
+        readings = {name: load_readings(each) for name, each in entry["readings"].items()}
+        more = {"state": entry["state"], "failure": entry["failure"], "earlier": tuple(map(load, entry["earlier"]))}
         records[int(number)] = replace(records[int(number)], readings=readings, revision=1, **more)
     return [record for _, record in sorted(records.items())]
 
@@ -293,8 +293,8 @@ def _measures(identity: Mapping[str, Any], rows: Iterable[_Rows]) -> Measures:
     }
     named = {key.removeprefix("constraints.") for key in identity if key.startswith("constraints.")}
     named |= {*asked.get("constraints", {})}
-    for its in rows:
-        named |= {*json.loads(its.texts.get("noregret:run", "{}")).get("constraints", {})}
+    for row in rows:
+        named |= {*json.loads(row.texts.get("noregret:run", "{}")).get("constraints", {})}
     return Measures(goals or {"value": "minimize"}, dict.fromkeys(sorted(named)))  # type: ignore[arg-type]
 
 
@@ -304,7 +304,7 @@ def _readings(run: Mapping[str, Any], value: float | None, noise: float | None, 
         return {name: load_readings(each) for name, each in run["readings"].items()}
     readings: dict[str, tuple[Reading, ...]] = {}
     if run.get("values"):
-        readings = {name: (Reading(its),) for name, its in run["values"].items() if its is not None}
+        readings = {name: (Reading(number),) for name, number in run["values"].items() if number is not None}
     elif run.get("runs"):
         readings = {name: tuple(map(Reading, run["runs"])) for name in measures.objectives}
     elif value is not None:

@@ -40,9 +40,9 @@ T = TypeVar("T")
 def explained(error: BaseException, where: Database) -> StudyError:
     """Error of the storage as a StudyError that says what to do."""
     causes = list(_causes(error))
-    found = next((cause for cause in causes if isinstance(cause, StudyError)), None)
-    if found:
-        return found
+    refusal = next((cause for cause in causes if isinstance(cause, StudyError)), None)
+    if refusal:
+        return refusal
     if isinstance(where, SQLite):
         return StudyError(f"storage {where}: {_of_a_file(causes, where)}")
     said = _of_a_server(causes)
@@ -93,8 +93,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 def _of_a_file(causes: list[BaseException], where: SQLite) -> str:
     said = " ".join(map(str, causes))
     if any(word in said for word in DAMAGED):
-        found = f": {causes[-1]}" if "checksum" in said else " or is no SQLite database"
-        return f"the file is damaged{found}. It is left as it is. {where.remedy}"
+        detail = f": {causes[-1]}" if "checksum" in said else " or is no SQLite database"
+        return f"the file is damaged{detail}. It is left as it is. {where.remedy}"
     if "disk is full" in said or "disk I/O error" in said or "No space left" in said:
         return f"the disk is full or failing; {SAFE}: make room and run the same command again"
     if "readonly" in said or "Read-only" in said or "Permission denied" in said:

@@ -36,7 +36,7 @@ class Record(Trial):
 
 def recorded(trial: Trial, **more: Any) -> Record:
     """Trial with what a store knows of it besides."""
-    return Record(**{its.name: getattr(trial, its.name) for its in fields(Trial)} | more)
+    return Record(**{slot.name: getattr(trial, slot.name) for slot in fields(Trial)} | more)
 
 
 @dataclass(frozen=True)

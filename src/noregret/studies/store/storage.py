@@ -132,10 +132,10 @@ class Storage:
     def study(self, study: Study) -> StoredStudy:
         """The study in the database, which is created if there is none of its name."""
         with self._opening():
-            found = self._found(study.name)
-            if found is not None:
-                check_form(study, found[1])
-                return found[0]
+            known = self._found(study.name)
+            if known is not None:
+                check_form(study, known[1])
+                return known[0]
             if self.readonly:
                 with self.snapshot() as transaction:
                     names = transaction.rows("SELECT name FROM noregret_studies WHERE deleted IS NULL ORDER BY id")
@@ -149,10 +149,10 @@ class Storage:
 
     def find(self, name: str) -> StoredStudy | None:
         """The study of this name, None if there is none."""
-        found = self._found(name)
-        if found is not None and found[1][FORM] > FORMAT:
+        known = self._found(name)
+        if known is not None and known[1][FORM] > FORMAT:
             raise StudyError(f"study {name!r} was written by a newer noregret: upgrade this one")
-        return found and found[0]
+        return known and known[0]
 
     def _found(self, name: str) -> tuple[StoredStudy, dict[str, Any]] | None:
         with self.snapshot() as transaction:

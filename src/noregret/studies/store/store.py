@@ -138,9 +138,9 @@ class Store:
         """Return True if there are trials, none with a result or from elsewhere, and no process runs one of them."""
         everything = self._all()
         return bool(everything) and all(
-            not its.is_imported
-            and (its.state in ("failed", "waiting") or (its.state == "running" and gone(its.holder)))
-            for its in everything
+            not record.is_imported
+            and (record.state in ("failed", "waiting") or (record.state == "running" and gone(record.holder)))
+            for record in everything
         )
 
     def __enter__(self) -> Self:
@@ -163,7 +163,7 @@ class Store:
 
     def unused(self) -> int:
         """Number of stored results outside the study's present space."""
-        return self._patiently(lambda: sum(its.is_finished and self._setting(its) is None for its in self._all()))
+        return self._patiently(lambda: sum(trial.is_finished and self._setting(trial) is None for trial in self._all()))
 
     def stopped(self, is_timed: bool = True) -> Reason | None:
         """Reason why the study has ended, None if it has not; the time of a call is one only if ``is_timed``."""
@@ -197,7 +197,7 @@ class Store:
 
     def add(self, rows: Iterable[tuple[Trial, str]]) -> int:
         """Store observations that were made elsewhere, with their origins, all or none; return how many are new."""
-        given = {mark_of(row, its): (row, its) for row, its in rows}
+        given = {mark_of(row, source): (row, source) for row, source in rows}
         return unless_overtaken(lambda: self._patiently(lambda: self._imported(given)))
 
     def correct(self, number: int, value: Any, reason: str = "") -> Record:
@@ -214,12 +214,12 @@ class Store:
 
     def _changed(self, number: int, change: Callable[[Record], Record]) -> Record:
         try:
-            found = self._patiently(lambda: self._table.changed(number, change))
+            record = self._patiently(lambda: self._table.changed(number, change))
         except ValueError as error:
             raise error if isinstance(error, StudyError) else StudyError(f"trial {number}: {error}") from None
-        if found is None:
+        if record is None:
             raise StudyError(f"trial {number} does not exist")
-        return found
+        return record
 
     def claim(self, suggest: Suggest) -> NextTrial:
         """Claim a trial to run: one that was given back, else a new one if budget and stopping rule allow."""
@@ -254,10 +254,10 @@ class Store:
                 self._release([(record.number, record.holder) for record in abandoned])
             everything = self._all()
             records = self._usable(everything)
-            waiting = next((found for found in records if found.state == "waiting"), None)
+            waiting = next((record for record in records if record.state == "waiting"), None)
             reason = self._reason(everything, records, is_timed=False)
             if reason == "within" or (reason and waiting is None):
-                return NextTrial(None, over=reason == "within" or all(found.is_finished for found in records))
+                return NextTrial(None, over=reason == "within" or all(record.is_finished for record in records))
             suggestion = None if waiting else suggest(records)
             if waiting is None and suggestion is None:
                 self._end("within", len(everything))
@@ -302,8 +302,8 @@ class Store:
         """Running trials of other processes whose lease has ended."""
         running = {record.number: record for record in self._all() if record.state == "running"}
         with reading(self.where):
-            found = self._leases.abandoned({number: record.holder for number, record in running.items()})
-        return [running[number] for number in found if number not in self._held]
+            numbers = self._leases.abandoned({number: record.holder for number, record in running.items()})
+        return [running[number] for number in numbers if number not in self._held]
 
     def _reason(self, everything: Sequence[Record], records: Sequence[Record], is_timed: bool = True) -> Reason | None:
         rounds, rule = self.study.budget.rounds, self.study.stop
@@ -326,7 +326,7 @@ class Store:
         with self.where.lock(self.study.name, self.stop):
             everything = self._all()
             known = self._marks(everything)
-            old = {mark: mark_of_1_0(row, measures, its) for mark, (row, its) in given.items()}
+            old = {mark: mark_of_1_0(row, measures, source) for mark, (row, source) in given.items()}
             new = {mark: row for mark, (row, _) in given.items() if not known.intersection((mark, old[mark]))}
             if new:
                 with self._storage.transaction() as connection:
@@ -336,7 +336,7 @@ class Store:
     def _marks(self, everything: Sequence[Record]) -> set[str]:
         """Fingerprints of all known observations, so that importing an export adds nothing."""
         done = [record for record in self._usable(everything) if record.is_finished]
-        here = {mark_of(its, of) for its in done for of in ("", origin(its.number, its.started))}
+        here = {mark_of(record, of) for record in done for of in ("", origin(record.number, record.started))}
         return here | {record.mark for record in everything if record.is_imported}
 
     def _all(self) -> list[Record]:
@@ -345,8 +345,8 @@ class Store:
 
     def _usable(self, everything: Sequence[Record]) -> list[Record]:
         """Trials in the study's present space, with all its parameters."""
-        found = [(record, self._setting(record)) for record in everything if record.state != "pruned"]
-        return [replace(record, params=params) for record, params in found if params is not None]
+        placed = [(record, self._setting(record)) for record in everything if record.state != "pruned"]
+        return [replace(record, params=params) for record, params in placed if params is not None]
 
     def _setting(self, record: Record) -> Params | None:
         """Params of a trial in the study's present space, None if they are outside."""

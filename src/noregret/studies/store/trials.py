@@ -103,7 +103,7 @@ def change(transaction: Transaction, study: int, number: int, new: Callable[[Rec
 
 def renew(transaction: Transaction, study: int, number: int, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Store a trial's new holder; False, and no change, if it has another holder than ``old``."""
-    stored = change(transaction, study, number, lambda its: replace(its, holder=new) if _is(its, old) else its)
+    stored = change(transaction, study, number, lambda entry: replace(entry, holder=new) if _is(entry, old) else entry)
     return stored is not None and stored.holder is new
 
 
@@ -211,10 +211,10 @@ def _record(row: Iterable[Any]) -> Record:
     if checksum != digest(number, state, ended, revision, text):
         raise ValueError(f"the checksum of trial {number} does not fit its result")
     document = json.loads(text)
-    found = load(document)
+    trial = load(document)
     more = {"told": tuple(document.get("told", ())), "mark": document.get("mark", "")}
     more |= {"stderr": document.get("stderr", ""), "holder": dict(json.loads(holder)), "revision": revision}
-    return recorded(found, **more)
+    return recorded(trial, **more)
 
 
 def _number(value: Any) -> Any:

@@ -199,12 +199,12 @@ def _split(text: str, to_use_a_shell: str) -> list[str]:
     reader.whitespace_split, reader.commenters = True, ""
     try:
         operators = [word for word in reader if set(word) <= set("();<>|&")]
-        found = shlex.split(text)
+        pieces = shlex.split(text)
     except ValueError as error:
         raise ValueError(f"must be words as in a shell, got {text!r}: {error}") from None
     if operators:
         raise ValueError(f"no shell runs it, so {operators[0]!r} would be a word: {to_use_a_shell}, or quote it")
-    return found
+    return pieces
 
 
 def flag_words(value: Any) -> tuple[str, ...]:
@@ -228,14 +228,14 @@ def flag(value: Any) -> FlagWords:
 
 def environment(value: Any) -> dict[str, str]:
     """Return environment variables by name, as text with placeholders."""
-    found = {}
-    for name, its in table(value).items():
+    variables = {}
+    for name, given in table(value).items():
         if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
             raise ValueError(f"must have names of variables such as THREADS, got {name!r}")
-        if not isinstance(its, str | int | float) or "\0" in text(its):
-            raise ValueError(f"{name} must be text, such as '{{threads}}', or a number, got {its!r}")
-        found[name] = text(its)
-    return found
+        if not isinstance(given, str | int | float) or "\0" in text(given):
+            raise ValueError(f"{name} must be text, such as '{{threads}}', or a number, got {given!r}")
+        variables[name] = text(given)
+    return variables
 
 
 def _is_word(value: Any) -> bool:
@@ -325,9 +325,9 @@ def named(what: str, example: str, pattern: str = WORD) -> Check[str]:
 
 def conditions(value: Any) -> dict[str, list[Any]] | None:
     """Return the values that other parameters must have."""
-    for its in table(value).values():
-        if not all(isinstance(each, str | int | float) for each in (its if isinstance(its, list) else [its])):
-            raise ValueError(f"must have a value or a list of values for each parameter, got {its!r}")
+    for wanted in table(value).values():
+        if not all(isinstance(each, str | int | float) for each in (wanted if isinstance(wanted, list) else [wanted])):
+            raise ValueError(f"must have a value or a list of values for each parameter, got {wanted!r}")
     return without_name("when", checked_when)(value)
 
 

@@ -81,14 +81,14 @@ def table(name: str, values: str) -> dict[str, Any]:
     >>> table("unroll", "|-funroll-loops")
     {'type': 'flag', 'off': '', 'on': '-funroll-loops'}
     """
-    if found := RANGE.fullmatch(values):
-        ends = _numbers([found[1], found[2]])
+    if match := RANGE.fullmatch(values):
+        ends = _numbers([match[1], match[2]])
         if ends is None:
             raise StudyError(f"{{{name}:{values}}}: the ends of a range must be numbers, as in {{{name}:1..64}}")
         is_whole = all(isinstance(end, int) for end in ends)
         low, high = ends if is_whole else map(float, ends)
         kind = "int" if is_whole else "float"
-        return {"type": kind, "low": low, "high": high, **({"log": True} if found[3] else {})}
+        return {"type": kind, "low": low, "high": high, **({"log": True} if match[3] else {})}
     options = re.split(r"[|,]", values)
     if len(options) == 2 and any(options) and not all(options):
         return {"type": "flag", "off": options[0], "on": options[1]}
@@ -108,12 +108,12 @@ def _numbers(texts: Sequence[str]) -> list[int | float] | None:
 def _number(text: str) -> int | float:
     """The number that is written; ValueError if it is none, or not finite."""
     try:
-        found = int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else float(text)
+        number = int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else float(text)
     except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
+        number = math.nan
+    if not math.isfinite(number):
         raise ValueError(f"must be a finite number, got {text!r}")
-    return found
+    return number
 
 
 def answers(drafted: Draft, given: Mapping[str, str], ask: Ask) -> dict[str, str]:
@@ -144,13 +144,13 @@ def answers(drafted: Draft, given: Mapping[str, str], ask: Ask) -> dict[str, str
     usual = answer(
         "baseline", f"the setting in use now, as {example} (empty for none)", "", lambda text: _baseline(text, drafted)
     )
-    found = {
+    answered = {
         "goal": toml(goal),
         "result": _result(result),
         "evaluations": rounds,
         "baseline": _baseline(usual, drafted),
     }
-    return found | {"prepare": given.get("prepare", "")}
+    return answered | {"prepare": given.get("prepare", "")}
 
 
 def _result(text: str) -> str:
@@ -171,11 +171,11 @@ def _baseline(text: str, found: Draft) -> str:
             raise ValueError(f"must have the form {' '.join(f'{n}=...' for n in found.tables)}, got {part!r}")
         keys = found.tables[name]
         if keys["type"] == "flag":
-            its: Any = {"true": True, "false": False}.get(value, value)
+            option: Any = {"true": True, "false": False}.get(value, value)
         else:
-            its = value if isinstance(keys.get("choices", [0])[0], str) else _number(value)
-        axis_of(parameter(keys)).checked(name, its)
-        values[name] = its
+            option = value if isinstance(keys.get("choices", [0])[0], str) else _number(value)
+        axis_of(parameter(keys)).checked(name, option)
+        values[name] = option
     if values and len(values) < len(found.tables):
         raise ValueError(f"must have a value of each parameter, got none of {next(iter(found.tables.keys() - values))}")
     return "".join(f"{name} = {toml(value)}\n" for name, value in values.items())

@@ -92,8 +92,8 @@ def exported(study: Study, trials: Sequence[Trial], form: Format) -> bytes:
     if form == "json":
         rows = [dict.fromkeys(header) | table.row(trial) | study.measures.described(trial) for trial in trials]
         return (json.dumps(rows, indent=1) + "\n").encode()
-    found = [row for trial in trials for row in table.rows(trial)]
-    lines: list[list[Any]] = [header, *([row.get(name) for name in header] for row in found)]
+    written = [row for trial in trials for row in table.rows(trial)]
+    lines: list[list[Any]] = [header, *([row.get(name) for name in header] for row in written)]
     return "".join(f"{','.join(map(_cell, cells))}\n" for cells in lines).encode()
 
 
@@ -140,13 +140,13 @@ def read_rows(study: Study, path: Path, ignore: bool = False) -> Imported:
             pieces.append((number, table.piece(typed, lambda given: _checked(study, given))))
         except ValueError as error:
             kept_out.append(f"line {number}: {error}")
-    found = []
+    trials = []
     for number, trial in joined(pieces):
         try:
-            found.append(_usable(study, trial))
+            trials.append(_usable(study, trial))
         except ValueError as error:
             kept_out.append(f"line {number}: {error}")
-    return Imported(found, kept_out)
+    return Imported(trials, kept_out)
 
 
 def _lines(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
@@ -154,12 +154,12 @@ def _lines(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)
-            found = [(reader.line_num, [unguarded(cell.strip()) for cell in row]) for row in reader if row]
+            rows = [(reader.line_num, [unguarded(cell.strip()) for cell in row]) for row in reader if row]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise StudyError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    if len(found) < 2:
-        raise StudyError(f"{path} must have a header and at least one row, got {len(found)} lines")
-    (_, header), *lines = found
+    if len(rows) < 2:
+        raise StudyError(f"{path} must have a header and at least one row, got {len(rows)} lines")
+    (_, header), *lines = rows
     for number, line in lines:
         if len(line) != len(header):
             raise StudyError(f"{path}: line {number} must have {len(header)} fields as the header has, got {len(line)}")
@@ -312,7 +312,7 @@ def _frozen(optuna: Any, study: Study, trial: Trial, forms: Mapping[str, Any]) -
         distributions={name: forms[name] for name in trial.params},
         user_attrs={name: described[name] for name in OPTUNA_ATTRIBUTES if described.get(name) not in (None, "", {})},
         system_attrs={},
-        intermediate_values={int(its.step): its.value for its in trial.reports() if its.step is not None},
+        intermediate_values={int(report.step): report.value for report in trial.reports() if report.step is not None},
     )
 
 
@@ -350,13 +350,13 @@ def read_storage(study: Study, where: str, name: str | None = None) -> Imported:
         raise StudyError(
             f"{where}: its study {theirs.study_name!r} has the goals {', '.join(goals)}, not those of {study.path}"
         )
-    found, kept_out = [], []
+    trials, kept_out = [], []
     for trial in theirs.get_trials(deepcopy=False):
         try:
-            found.append((_of_optuna(study, trial), f"optuna {theirs.study_name} {trial.number}"))
+            trials.append((_of_optuna(study, trial), f"optuna {theirs.study_name} {trial.number}"))
         except ValueError as error:
             kept_out.append(f"trial {trial.number}: {error}")
-    return Imported(found, kept_out)
+    return Imported(trials, kept_out)
 
 
 def _of_optuna(study: Study, theirs: Any) -> Trial:

@@ -84,7 +84,7 @@ def described(kind: type) -> dict[str, tuple[Any, str]]:
     """Types of the fields of a dataclass that have a description, and these texts."""
     hints = get_type_hints(kind, include_extras=True)
     texts = {
-        name: next((its for its in getattr(hint, "__metadata__", ()) if isinstance(its, str)), None)
+        name: next((text for text in getattr(hint, "__metadata__", ()) if isinstance(text, str)), None)
         for name, hint in hints.items()
     }
     return {name: (hints[name], text) for name, text in texts.items() if text is not None}
@@ -97,15 +97,15 @@ def about(kind: type, name: str) -> Any:
 
 def form_of(kind: type, base: type[Form] = Part, besides: Sequence[str] = ()) -> Any:
     """Form with the described fields of a dataclass, as their types have them, but for some."""
-    found: dict[str, Any] = {}
-    for its in fields(kind):
-        if its.name not in besides and its.name in described(kind):
-            hint, text = described(kind)[its.name]
-            default = ... if its.default is MISSING else its.default
-            made: dict[str, Any] = {} if its.default_factory is MISSING else {"default_factory": its.default_factory}
-            found[its.name] = hint, Field(description=text, **made or {"default": default})
+    definitions: dict[str, Any] = {}
+    for slot in fields(kind):
+        if slot.name not in besides and slot.name in described(kind):
+            hint, text = described(kind)[slot.name]
+            default = ... if slot.default is MISSING else slot.default
+            made: dict[str, Any] = {} if slot.default_factory is MISSING else {"default_factory": slot.default_factory}
+            definitions[slot.name] = hint, Field(description=text, **made or {"default": default})
     return create_model(
-        f"{kind.__name__}Options", __base__=base, __doc__=(kind.__doc__ or "").partition("\n")[0], **found
+        f"{kind.__name__}Options", __base__=base, __doc__=(kind.__doc__ or "").partition("\n")[0], **definitions
     )
 
 
@@ -349,38 +349,38 @@ ADVICE = {"budget": ": say when to stop, such as [budget] evaluations = 100"}
 
 def faults(error: ValidationError, content: Mapping[str, Any]) -> dict[tuple[str | None, ...], str]:
     """Faults of a study file with this content in our words, by key; None at the end is for the table itself."""
-    found: dict[tuple[str | None, ...], str] = {}
+    messages: dict[tuple[str | None, ...], str] = {}
     given = error.errors(include_url=False)
-    unknown = {its["loc"] for its in given if its["type"] == "extra_forbidden"}
-    for its in given:
-        kind, keys = its["type"], _place(its["loc"], content)
+    unknown = {error["loc"] for error in given if error["type"] == "extra_forbidden"}
+    for flaw in given:
+        kind, keys = flaw["type"], _place(flaw["loc"], content)
         place: tuple[str | None, ...] = keys
-        said = its["msg"].removeprefix("Value error, ")
+        said = flaw["msg"].removeprefix("Value error, ")
         if kind == "missing":
-            key = str(its["loc"][-1])
-            if get_close_matches(key, [str(loc[-1]) for loc in unknown if loc[:-1] == its["loc"][:-1]], 1):
+            key = str(flaw["loc"][-1])
+            if get_close_matches(key, [str(loc[-1]) for loc in unknown if loc[:-1] == flaw["loc"][:-1]], 1):
                 continue
             place, said = (*place, None), f"{key!r} is missing{ADVICE.get(key, '')}"
         elif kind in ("dict_type", "model_type", "model_attributes_type"):
-            said = f"must be a table, got {its['input']!r}"
+            said = f"must be a table, got {flaw['input']!r}"
         elif kind == "union_tag_not_found":
             place, said = (*place, None), "'type' is missing"
         elif kind == "union_tag_invalid":
-            place, said = (*place, "type"), f"must be one of {its['ctx']['expected_tags']}, got {its['ctx']['tag']!r}"
-        elif kind != "extra_forbidden" and (its["loc"][-1:] == ("[key]",) or _is_table(keys, content)):
+            place, said = (*place, "type"), f"must be one of {flaw['ctx']['expected_tags']}, got {flaw['ctx']['tag']!r}"
+        elif kind != "extra_forbidden" and (flaw["loc"][-1:] == ("[key]",) or _is_table(keys, content)):
             place = (*place, None)
-        found.setdefault(place, said)
-    return found
+        messages.setdefault(place, said)
+    return messages
 
 
 def _place(loc: Iterable[str | int], content: Any) -> tuple[str, ...]:
     """Keys of a place that are in the file: pydantic also names the kinds of parameters, and numbers in lists."""
-    found: list[str] = []
+    path: list[str] = []
     for part in loc:
-        if isinstance(content, dict) and part in content and not _is_value(found):
-            found.append(str(part))
+        if isinstance(content, dict) and part in content and not _is_value(path):
+            path.append(str(part))
             content = content[part]
-    return tuple(found)
+    return tuple(path)
 
 
 def _is_value(place: Sequence[str]) -> bool:
@@ -406,11 +406,11 @@ class TomlSchema(GenerateJsonSchema):
         return False
 
     def default_schema(self, schema: Any) -> Any:
-        found = super().default_schema(schema)
-        return {key: its for key, its in found.items() if (key, its) != ("default", None)}
+        keywords = super().default_schema(schema)
+        return {key: value for key, value in keywords.items() if (key, value) != ("default", None)}
 
 
 def schema() -> dict[str, Any]:
     """JSON Schema of study files, for editors."""
-    found = StudyFile.model_json_schema(schema_generator=TomlSchema)
-    return {"$schema": TomlSchema.schema_dialect, **found, "title": "Study file of noregret"}
+    document = StudyFile.model_json_schema(schema_generator=TomlSchema)
+    return {"$schema": TomlSchema.schema_dialect, **document, "title": "Study file of noregret"}

@@ -22,13 +22,13 @@ def form(its: Float | Int | Choice, words: Sequence[Sequence[str]] | None = None
     {'type': 'int', 'low': 2, 'high': 64, 'log': False, 'step': 2, 'when': {'mode': ['fast']}}
     """
     if words is not None:
-        found: Form = {"type": "flag", "off": list(words[0]), "on": list(words[1])}
+        entry: Form = {"type": "flag", "off": list(words[0]), "on": list(words[1])}
     elif isinstance(its, Choice):
-        found = {"type": "choice", "choices": list(its.options)}
+        entry = {"type": "choice", "choices": list(its.options)}
     else:
-        found = {"type": "float" if isinstance(its, Float) else "int", "low": its.low, "high": its.high, "log": its.log}
-        found |= {} if its.step is None else {"step": its.step}
-    return {**found, "when": dict(its.when)} if its.when else found
+        entry = {"type": "float" if isinstance(its, Float) else "int", "low": its.low, "high": its.high, "log": its.log}
+        entry |= {} if its.step is None else {"step": its.step}
+    return {**entry, "when": dict(its.when)} if its.when else entry
 
 
 def parameter(described: Mapping[str, Any]) -> Float | Int | Choice:
@@ -59,10 +59,10 @@ def problem_form(problem: ProblemDescription) -> Form:
     """
     space, usual = problem.space, ProblemDescription(space=None).options
     options = {
-        name: its
-        for name, its in problem.options.items()
-        if not (its is None or (isinstance(its, str | int | float) and its == usual[name]))
-        and not (isinstance(its, Mapping | list | tuple) and not its)
+        name: option
+        for name, option in problem.options.items()
+        if not (option is None or (isinstance(option, str | int | float) and option == usual[name]))
+        and not (isinstance(option, Mapping | list | tuple) and not option)
     }
     for name in ("space", "context", "fidelity"):
         if isinstance(options.get(name), Mapping):
@@ -73,19 +73,19 @@ def problem_form(problem: ProblemDescription) -> Form:
         options |= {"goals": dict(problem.goals), "goal": None}
     if problem.constraints:
         limits = checked_constraints(problem.constraints)
-        options["constraints"] = {name: {SIDES[its.operator]: its.bound} for name, its in limits.items()}
+        options["constraints"] = {name: {SIDES[limit.operator]: limit.bound} for name, limit in limits.items()}
     return options
 
 
 def problem_in(described: Mapping[str, Any]) -> ProblemDescription:
     """Problem that a form describes, as `problem_form` makes it; other entries are left out."""
-    options: dict[str, Any] = {name: its for name, its in described.items() if name in OPTIONS and its is not None}
+    options: dict[str, Any] = {name: part for name, part in described.items() if name in OPTIONS and part is not None}
     for name in ("space", "context", "fidelity"):
         if name in options:
-            options[name] = {each: parameter(its) for each, its in options[name].items()}
+            options[name] = {each: parameter(description) for each, description in options[name].items()}
     options["constraints"] = {
-        name: next((sign, its[side]) for sign, side in SIDES.items() if its.get(side) is not None)
-        for name, its in options.get("constraints", {}).items()
+        name: next((sign, description[side]) for sign, side in SIDES.items() if description.get(side) is not None)
+        for name, description in options.get("constraints", {}).items()
     }
     options.setdefault("space", described.get("table"))
     return ProblemDescription(**options)

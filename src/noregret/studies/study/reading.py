@@ -67,7 +67,7 @@ class Problems:
 
     def are_in(self, *place: str) -> bool:
         """Return True if there is a problem with this key, or in its table."""
-        return any(its[: len(place)] == place for its in self.places)
+        return any(faulty[: len(place)] == place for faulty in self.places)
 
     def _at(self, *place: str | None) -> str:
         """File, line, table and key."""
@@ -123,7 +123,7 @@ def _read(content: Mapping[str, Any], problems: Problems) -> StudyFile:
     sound: dict[str, Any] = {key: value for key, value in content.items() if not problems.are_in(key)}
     for key in content.keys() - sound.keys():
         if key in TABLES_OF_TABLES and isinstance(content[key], dict):
-            sound[key] = {name: its for name, its in content[key].items() if not problems.are_in(key, name)}
+            sound[key] = {name: entry for name, entry in content[key].items() if not problems.are_in(key, name)}
     needed = {"command": ["true"], "budget": {"seconds": 1}}
     return StudyFile.model_validate(needed | sound)
 
@@ -133,13 +133,13 @@ def _study(file: StudyFile, content: Mapping[str, Any], problems: Problems, stor
     defaults: Params = {}
     flags: dict[str, FlagWords] = {}
     bounds, objectives, tracked = file.constraints, file.objectives, file.measures
-    safe = {name: its.safe for name, its in bounds.items() if its.safe is not None} or None
-    aims = {name: _sought(its.goal, its.result, problems, "objectives", name) for name, its in objectives.items()}
+    safe = {name: bound.safe for name, bound in bounds.items() if bound.safe is not None} or None
+    aims = {name: _sought(aim.goal, aim.result, problems, "objectives", name) for name, aim in objectives.items()}
     goal, result = _sought(file.goal, file.result, problems, "goal")
-    results = {name: its.result for name, its in tracked.items()}
+    results = {name: number.result for name, number in tracked.items()}
     results |= {name: reader for name, (_, reader) in aims.items()}
-    results |= {f"constraint.{name}" if name in objectives else name: its.result for name, its in bounds.items()}
-    given = {name: its.possible for name, its in objectives.items() if its.possible is not None}
+    results |= {f"constraint.{name}" if name in objectives else name: bound.result for name, bound in bounds.items()}
+    given = {name: objective.possible for name, objective in objectives.items() if objective.possible is not None}
     study = Study(
         path=problems.path,
         space=_space(file, content, problems, defaults, flags),
@@ -150,13 +150,13 @@ def _study(file: StudyFile, content: Mapping[str, Any], problems: Problems, stor
         budget=Budget(file.budget.evaluations, file.budget.seconds),
         defaults=defaults,
         flags=flags,
-        constraints={name: its.limit() for name, its in bounds.items()},
+        constraints={name: bound.limit() for name, bound in bounds.items()},
         safe=safe,
         require=file.require,
         fidelity=file.fidelity.levels if file.fidelity else None,
         goals={name: aim for name, (aim, _) in aims.items()},
         possible=(given or None) if objectives else file.possible,
-        tracked={name: its.unit or "" for name, its in tracked.items()},
+        tracked={name: number.unit or "" for name, number in tracked.items()},
         results=results,
         track={name: place for name, place in file.track or () if place is not None},
         cleanup=file.cleanup.command if file.cleanup else (),
@@ -344,8 +344,8 @@ def _add_flag(name: str, words: FlagWords, defaults: Params, flags: dict[str, Fl
 
 def _tables(content: Mapping[str, Any], key: str) -> dict[str, Any]:
     """A table of the file, empty if it is missing or no table."""
-    found = content.get(key)
-    return found if isinstance(found, dict) else {}
+    table = content.get(key)
+    return table if isinstance(table, dict) else {}
 
 
 def _declared(content: Mapping[str, Any], study: Study) -> dict[str, bool]:
@@ -383,8 +383,8 @@ def _check_placeholders(
             problems.note(f"parameter {name!r} is not in it and can have no effect: add {{{name}}}", "command")
     for key in ("command", "prepare", "cleanup"):
         always = names_in(part for part in texts[key] if isinstance(part, str) and part[1:-1] not in study.flags)
-        for name, its in study.space.items():
-            if its.when and name in always:
+        for name, parameter in study.space.items():
+            if parameter.when and name in always:
                 advice = f'put it into a group, which is dropped then, such as ["--{name}", "{{{name}}}"]'
                 problems.note(f"parameter {name!r} does not always apply: {advice}", *places.get(key, (key,)))
 
@@ -419,8 +419,8 @@ def _parsed(path: Path) -> tuple[str, dict[str, Any]]:
             source = file.read(MOST_CHARACTERS + 1)
         if len(source) > MOST_CHARACTERS:
             raise StudyError(f"{path} must have at most {MOST_CHARACTERS:,} characters, got more: is it a study file?")
-        if found := LONG_KEY.search(source):
-            line = source.count("\n", 0, found.start()) + 1
+        if long_key := LONG_KEY.search(source):
+            line = source.count("\n", 0, long_key.start()) + 1
             raise StudyError(f"{path}:{line}: a key must have at most 100 parts with dots between them, got more")
         return source, tomllib.loads(source)
     except FileNotFoundError:
@@ -444,13 +444,13 @@ def line_of(source: str, key: list[str]) -> int | None:
     table: list[str] = []
     lines: dict[tuple[str, ...], int] = {}
     for number, line in enumerate(TEXT.sub(_emptied, source).split("\n"), 1):
-        found: list[str] = []
+        path: list[str] = []
         if header := re.match(r"\s*\[+([^\]]+)\]", line):
-            found = table = _parts(header[1])
+            path = table = _parts(header[1])
         elif entry := re.match(r"\s*([\w.\"' -]+?)\s*=", line):
-            found = [*table, *_parts(entry[1])]
-        for length in range(1, len(found) + 1):
-            lines.setdefault(tuple(found[:length]), number)
+            path = [*table, *_parts(entry[1])]
+        for length in range(1, len(path) + 1):
+            lines.setdefault(tuple(path[:length]), number)
     places = (lines.get(tuple(key[:length])) for length in range(len(key), 0, -1))
     return next((number for number in places if number), None)
 

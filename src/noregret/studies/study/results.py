@@ -107,10 +107,10 @@ class LastNumber:
 
     def read(self, output: Output) -> float:
         text = output.stdout
-        found = deque(NUMBER.finditer(text), maxlen=1)
-        if not found:
+        numbers = deque(NUMBER.finditer(text), maxlen=1)
+        if not numbers:
             raise NoResult(f"no number on standard output, which was {_shown(text)}")
-        last = found[0]
+        last = numbers[0]
         before, after = text[max(last.start() - 100, 0) : last.start()], text[last.end() : last.end() + 100]
         is_group = re.match(r"\d{3}(?!\d)", last[0]) and THOUSANDS.search(before)
         if is_group or not BEFORE.search(before) or not AFTER.match(after):
@@ -228,13 +228,13 @@ class Pattern:
 
     def steps(self, text: str) -> list[Reading]:
         """The results with their steps in a part of the standard output; those that are no numbers are left out."""
-        found = []
+        readings = []
         with suppress(TooSlow):
             for pair in _matched(self.regex, text, "steps", SECONDS) or ():
                 with suppress(NoResult):
                     step, value = map(usable, pair)
-                    found.append(Reading(value, step=step))
-        return found
+                    readings.append(Reading(value, step=step))
+        return readings
 
 
 @dataclass(frozen=True)
@@ -245,12 +245,12 @@ class JsonSteps(JsonField):
 
     def steps(self, text: str) -> list[Reading]:
         """The results with their steps in a part of the standard output, as `Pattern.steps`."""
-        found = []
+        readings = []
         for line in text.splitlines():
             with suppress(NoResult):
                 step, value = (JsonField(field).read(_Line(line)) for field in (self.step, self.field))
-                found.append(Reading(value, step=step))
-        return found
+                readings.append(Reading(value, step=step))
+        return readings
 
 
 @dataclass(frozen=True)
@@ -298,9 +298,9 @@ def usable(number: Any) -> float:
 
 def _check_whole(text: str, start: int, end: int) -> None:
     """Refuse a group that is a part of a number that cannot be read: the 1 of 1_000, the 5 of −5."""
-    for found in NUMBER.finditer(text, max(start - 100, 0), end + 100):
-        if found.start() < end and start < found.end():
-            usable(found[0])
+    for number in NUMBER.finditer(text, max(start - 100, 0), end + 100):
+        if number.start() < end and start < number.end():
+            usable(number[0])
 
 
 def _last_object(stdout: str) -> Any:
@@ -339,8 +339,8 @@ def search(regex: str, text: str, *, last: bool = False, seconds: int = SECONDS)
     >>> search(r"score: (\d+)", "score: 1\nscore: 23", last=True)
     TextMatch(text='score: 23', value='23', start=16, end=18)
     """
-    found = _matched(regex, text, "last" if last else "first", seconds)
-    return TextMatch(*found) if found else None
+    match = _matched(regex, text, "last" if last else "first", seconds)
+    return TextMatch(*match) if match else None
 
 
 def _matched(regex: str, text: str, which: Literal["first", "last", "steps"], seconds: int) -> list[Any] | None:

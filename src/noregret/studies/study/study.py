@@ -176,7 +176,7 @@ class Study(ProblemDescription):
             return possible(self.result)
         given = self.possible or {}
         ranges = {name: given.get(name) or possible(self._reader(name)) for name in self.goals}
-        return {name: its for name, its in ranges.items() if its is not None} or None
+        return {name: limits for name, limits in ranges.items() if limits is not None} or None
 
     def completed(self, params: Params, values: Params) -> Params:
         """The params with the values of those parameters that apply and have none yet."""
@@ -235,14 +235,14 @@ class Study(ProblemDescription):
 
     def _filled(self, command: Command, params: Mapping[str, Any]) -> list[str]:
         """The words of a command. A placeholder of flags that is a word by itself becomes all of their words."""
-        found: list[str] = []
+        filled_words: list[str] = []
         by_placeholder = {f"{{{name}}}": words for name, words in self._flag_words(params).items()}
         shown = self._shown(params)
         for group in groups(command):
             if self._applies(group, params):
                 for word in group:
-                    found += by_placeholder[word] if word in by_placeholder else [filled(word, shown)]
-        return found
+                    filled_words += by_placeholder[word] if word in by_placeholder else [filled(word, shown)]
+        return filled_words
 
     def _applies(self, words: Iterable[str], params: Mapping[str, Any]) -> bool:
         return all(name in params for name in names_in(words) if name in self.names)
@@ -251,9 +251,9 @@ class Study(ProblemDescription):
         """The words of each flag of a setting, and of all that have no placeholder of their own."""
         if not self.flags:
             return {}
-        found = {name: list(words[params[name]]) for name, words in self.flags.items() if name in params}
-        together = [word for name, words in found.items() if name not in self.used for word in words]
-        return {**found, ALL_FLAGS: together}
+        by_flag = {name: list(words[params[name]]) for name, words in self.flags.items() if name in params}
+        together = [word for name, words in by_flag.items() if name not in self.used for word in words]
+        return {**by_flag, ALL_FLAGS: together}
 
     def _shown(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The values of placeholders inside of a word: the words of flags are joined as in a shell."""
@@ -312,7 +312,7 @@ def placeholders(argument: str) -> list[str]:
     >>> placeholders("--size={size},{{literal}},{unit}")
     ['size', 'unit']
     """
-    return [found[1] for found in PLACEHOLDER.finditer(argument) if found[1]]
+    return [match[1] for match in PLACEHOLDER.finditer(argument) if match[1]]
 
 
 def names_in(words: Iterable[str]) -> list[str]:

@@ -66,12 +66,12 @@ def beliefs(model: Model, rounds: int, rng: Rng) -> Floats:
     root = np.linalg.cholesky(KERNEL(points, points) + 1e-10 * np.eye(len(points)))
     truth = root @ rng.standard_normal(len(points))
     rewards = truth[GRID:] + math.sqrt(RIDGE) * rng.standard_normal(rounds)
-    belief, found = model.prior(points, rng), [truth[:GRID]]
+    belief, rows = model.prior(points, rng), [truth[:GRID]]
     for t in range(rounds):
         belief.update(GRID + t, rewards[t])
         if t + 1 in TIMES:
-            found += [belief.mean[:GRID], belief.std[:GRID]]
-    return np.array([*found, belief.std[:GRID]])
+            rows += [belief.mean[:GRID], belief.std[:GRID]]
+    return np.array([*rows, belief.std[:GRID]])
 
 
 def paired(rounds: int, rng: Rng) -> Mapping[str, Floats]:

@@ -57,11 +57,11 @@ NO_WORSE = 1.1
 def claims(panel: ComparisonPanel) -> list[Claim]:
     """Claims of the paper about a panel of (a) to (e)."""
     atas = [label for label in panel.entrants if label != "tgp-ucb"]
-    found = [less(f"{label} outperforms tgp-ucb", panel, label, "tgp-ucb") for label in reversed(atas)]
+    listed = [less(f"{label} outperforms tgp-ucb", panel, label, "tgp-ucb") for label in reversed(atas)]
     if len(atas) > 1:
         best = Below(panel.key, "ata-gp-ucb-nystrom", ["ata-gp-ucb-qff"], NO_WORSE)
-        found.append(Claim("The Nyström approximation is no worse than the QFF one", best))
-    return found
+        listed.append(Claim("The Nyström approximation is no worse than the QFF one", best))
+    return listed
 
 
 def figure(

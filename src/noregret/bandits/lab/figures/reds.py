@@ -280,8 +280,8 @@ def tabulate_beginning(figure: Figure, results: Results) -> list[Table]:
     """Table of Nbar, from which the theorem holds, with 1,000 points as the domain."""
     points, rows = np.random.default_rng(0).random((1000, 2)), []
     for nu in (1.5, 2.5):
-        found = random_exploration(Matern(nu, 0.5), points, 0.2)
-        numbers = (found.chosen, found.heads[found.chosen - 1], found.concentrated, found.largest, found.flat)
+        drawn = random_exploration(Matern(nu, 0.5), points, 0.2)
+        numbers = (drawn.chosen, drawn.heads[drawn.chosen - 1], drawn.concentrated, drawn.largest, drawn.flat)
         rows.append((f"Matérn {nu:g}, ridge 0.2", *(f"{number:,.0f}" for number in numbers)))
     header = ("kernel", "R", "N(R)", "least n by N(R), T(R)", "F^2", "729 F^4 ln(12 / delta)")
     return [Table("Where the theorem begins: Nbar, the larger of both n, on 1,000 points, delta = 0.1", header, rows)]

@@ -150,10 +150,10 @@ class SQLite:
 
     def copies(self) -> list[Copy]:
         """The copies, the newest first; StudyError if there is none."""
-        found = copies(self.path)
-        if not found:
+        backups = copies(self.path)
+        if not backups:
             raise StudyError(f"storage {self}: has no copies: 'noregret tune' makes one at the first result")
-        return found
+        return backups
 
     def restore(self, number: int) -> list[Path]:
         """Replace the database by a copy; return the new names of the replaced files."""
@@ -187,9 +187,9 @@ class SQLite:
         return self.path.with_name(f"{self.path.name}.users")
 
     def _refuse_beside_copies(self) -> None:
-        if found := copies(self.path):
+        if backups := copies(self.path):
             raise StudyError(
-                f"storage {self}: is missing, but has copies, the newest {found[0].path}. '{self.restoring}' lists "
+                f"storage {self}: is missing, but has copies, the newest {backups[0].path}. '{self.restoring}' lists "
                 f"them and puts one back; to start over, move all of them away"
             )
 
@@ -246,10 +246,10 @@ class SQLite:
 def _identity(path: Path) -> tuple[int, int] | None:
     """Device and inode of a file, None if there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 @dataclass(frozen=True)
@@ -279,8 +279,8 @@ def copies(database: Path) -> list[Copy]:
     if not database.parent.is_dir():
         return []
     pattern = re.compile(re.escape(f"{database.name}.bak") + r"(?:\.(\d+))?")
-    found = [(pattern.fullmatch(path.name), path) for path in database.parent.iterdir()]
-    listed = [Copy(int(match[1] or 0), path) for match, path in found if match]
+    matches = [(pattern.fullmatch(path.name), path) for path in database.parent.iterdir()]
+    listed = [Copy(int(match[1] or 0), path) for match, path in matches if match]
     return sorted(listed, key=lambda copy: -copy.number)
 
 
@@ -330,9 +330,9 @@ def examine(connection: sqlite3.Connection) -> None:
 
 
 def _examine(connection: sqlite3.Connection) -> None:
-    found, tables = connection.execute("PRAGMA quick_check(1)").fetchone()[0], _tables(connection)
-    if found != "ok" or not tables:
-        raise sqlite3.DatabaseError(f"database disk image is malformed: {found if tables else 'it is empty'}")
+    verdict, tables = connection.execute("PRAGMA quick_check(1)").fetchone()[0], _tables(connection)
+    if verdict != "ok" or not tables:
+        raise sqlite3.DatabaseError(f"database disk image is malformed: {verdict if tables else 'it is empty'}")
     if "noregret_trials" in tables:
         query = "SELECT number, state, ended, revision, document, checksum FROM noregret_trials"
         for number, *others, checksum in connection.execute(query):
