@@ -138,10 +138,12 @@ def test_a_finished_study_is_printed_again_without_a_fit(tmp_path, capsys, monke
 @pytest.mark.slow
 def test_the_same_command_goes_on_after_the_time_was_over(tmp_path, capsys):
     study = written(tmp_path, budget="seconds = 0.01")
-    for count in (1, 2, 3):
+    measured = 0
+    for _ in range(3):
         assert main(["tune", str(study)]) == 0
         assert "Run the same command to continue" in capsys.readouterr().out
-        assert len(records_of(study)) == count
+        assert measured < len(records_of(study)) <= measured + 3  # most commands take longer than the time
+        measured = len(records_of(study))
 
 
 KEEP = '[cleanup]\ncommand = ["sh", "-c", "echo {x} {n} >> kept"]\n'
