@@ -316,6 +316,8 @@ def test_a_study_of_one_objective_has_no_other_result(tmp_path, capsys):
     assert main(["audit", where, "--value", "loss"]) == 2
     said = "study 'mine': --value loss: there is no such result, it has one objective: leave out --value"
     assert said in capsys.readouterr().err
+    assert main(["audit", where, "--params", "x"]) == 2
+    assert "--params is for tables, and a storage names its parameters: leave it out" in capsys.readouterr().err
     study = optuna_study()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)

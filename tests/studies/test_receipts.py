@@ -9,6 +9,7 @@ import pytest
 
 from noregret.cli import main
 from noregret.comparison import Comparison
+from noregret.comparison import receipts as forms
 from noregret.studies import ledger, receipts
 from noregret.studies.errors import StudyError
 
@@ -30,7 +31,7 @@ def written(path, better=12, worse=0, commands=("old", "new"), **more):
         for option in (0, 1):
             is_low = (option == 1) == (place < better)
             comparison.tell(option, (1.0 if is_low else 2.0) + 1e-3 * place)
-    receipts.write(receipts.receipt(comparison, commands, "last-number", **more), path)
+    forms.write(forms.receipt(comparison, commands, "last-number", **more), path)
     return path
 
 
@@ -95,7 +96,7 @@ def test_without_a_seed_the_order_is_drawn_and_on_record(tmp_path, capsys):
 def test_what_does_not_follow_is_named(tmp_path, capsys, change, said, is_forged):
     path = edited(written(tmp_path / "r.json", better=0, worse=12), change)
     if is_forged and "digest" not in said:
-        edited(path, lambda it: it.update(digest=receipts.digest(it)))
+        edited(path, lambda it: it.update(digest=forms.digest(it)))
     code, out, _ = called(capsys, "verify", path)
     assert code == 1
     assert out.startswith(f"{path}: the statement does not follow\n")

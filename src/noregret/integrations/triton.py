@@ -1,4 +1,4 @@
-"""Triton: `autotune` in the place of ``triton.autotune`` (extra ``triton``), with at most a third of the compilations.
+"""Triton: `autotune` in the place of ``triton.autotune`` (extra ``triton``), with a third of the compilations of a key.
 
     from noregret.integrations.triton import autotune
 
@@ -36,7 +36,7 @@ LOG = logging.getLogger("noregret")
 SHARE, FURTHER = 1 / 3, 1 / 12
 """Part of the configurations that is measured for a key, of few three; part that is compiled for each further key."""
 DESIGN = 4
-"""Configurations in the design of the search, and one more for each setting; `docs/triton.md` has the comparison."""
+"""Configurations in the design of the search, and one more for each setting."""
 MARGIN = 0.005
 """Relative difference up to which the known configuration is kept."""
 FINALISTS = 5

@@ -541,7 +541,8 @@ class Optimizer:
     ) -> Any:
         """The params with the largest lower confidence bound (upper, if minimising): not the luckiest measurement.
 
-        Of those that meet all constraints with a probability of at least 0.95; if there are none, the likeliest.
+        Of those that meet all constraints with a probability of at least 0.95; if there are none, the likeliest. With
+        a baseline, a setting that runs in pairs with it (`pairs`) stays until another one is shown to be better.
 
         Parameters
         ----------

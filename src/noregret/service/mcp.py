@@ -23,6 +23,7 @@ from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAn
 from pydantic import AfterValidator, Field, ValidationError, create_model
 
 from noregret.comparison import Comparison
+from noregret.comparison.receipts import receipt, write
 from noregret.extra import version
 from noregret.files import write_atomically
 from noregret.formatting import finite, shown
@@ -34,7 +35,7 @@ from noregret.service.live import LiveStudy, NoStudy
 from noregret.service.models import BadField, Params
 from noregret.service.studies import AnotherStudy, Studies
 from noregret.studies import ledger as chain
-from noregret.studies import receipts, words
+from noregret.studies import words
 from noregret.studies.page.page import page
 from noregret.studies.store.databases.sqlite import SQLite
 from noregret.studies.store.storage import Storage
@@ -291,11 +292,11 @@ class Tools:
             if not a:
                 raise BadField(("a",), ValueError("must have the measurements of A, in pairs with those of B"))
             comparison = _compared(a, b, goal, within, chain.confidence(path), bounds)
-            receipt = receipts.receipt(comparison, ["A", "B"], "measured by an agent")
-            file = self._folder / f"noregret-{name}-{receipt['digest'][-8:]}.receipt.json"
-            receipts.write(receipt, file)
+            evidence = receipt(comparison, ["A", "B"], "measured by an agent")
+            file = self._folder / f"noregret-{name}-{evidence['digest'][-8:]}.receipt.json"
+            write(evidence, file)
             try:
-                entry = chain.judged(path, receipt, str(file))
+                entry = chain.judged(path, evidence, str(file))
             except StudyError:
                 file.unlink()
                 raise

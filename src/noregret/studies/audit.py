@@ -299,10 +299,11 @@ def audited(
         raise StudyError(f"--goal must be minimize or maximize, got {goal!r}")
     where = str(subject)
     path = Path(where)
-    if hasattr(subject, "get_trials"):
-        loaded, note = _of_optuna(subject, goal, value)
-    elif "://" in where or path.suffix.lower() in (".db", ".sqlite", ".sqlite3"):
-        loaded, note = _of_optuna(storage_study(where, name), goal, value)
+    is_study = hasattr(subject, "get_trials")
+    if is_study or "://" in where or path.suffix.lower() in (".db", ".sqlite", ".sqlite3"):
+        if params:
+            raise StudyError(f"{where}: --params is for tables, and a storage names its parameters: leave it out")
+        loaded, note = _of_optuna(subject if is_study else storage_study(where, name), goal, value)
     elif not path.exists():
         raise StudyError(f"{where} does not exist: give a file, a folder of Ray, or the URL of a storage of Optuna")
     else:
@@ -312,9 +313,9 @@ def audited(
         raise StudyError(f"{where}: an audit takes at least {FEWEST_OBSERVATIONS} results, got {len(loaded.done)}")
     if len(loaded.points) < 2:
         raise StudyError(f"{where}: an audit takes at least two different settings, and all results are of one")
-    done = Audit(loaded.study, loaded.records, loaded.optimizer)
-    done.note = note
-    return done
+    study_audit = Audit(loaded.study, loaded.records, loaded.optimizer)
+    study_audit.note = note
+    return study_audit
 
 
 def _of_optuna(theirs: Any, goal: str | None, value: str | None) -> tuple[Findings, str]:
@@ -551,11 +552,7 @@ def _csv(path: Path, content: str, value: str | None, params: Sequence[str] | No
     lines = [_opened(line) for line in lines]
     header = list(dict.fromkeys(name for line in lines for name in line))
     prefix, results = next(((p, r) for p, r in PREFIXES if any(name.startswith(p) for name in header)), ("", ""))
-    own = (
-        [name for name in header if name.startswith(prefix)]
-        if prefix
-        else [n for n in header if not ABOUT.fullmatch(n)]
-    )
+    own = [n for n in header if (n.startswith(prefix) if prefix else not ABOUT.fullmatch(n))]
     numeric = [n for n in header if any(_float(line.get(n)) is not None for line in lines) and not ABOUT.fullmatch(n)]
     rest = [n for n in numeric if n not in own and n.startswith(results)] if prefix else numeric
     named = value and next((n for n in (value, f"{results}{value}") if n in header), value)

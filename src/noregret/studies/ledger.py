@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from noregret.comparison import Ledger
+from noregret.comparison.receipts import write
 from noregret.formatting import number
 from noregret.studies import receipts
 from noregret.studies.errors import StudyError, check_system
@@ -105,7 +106,7 @@ def _locked(path: Path, level: float | None = None) -> Iterator[dict[str, Any]]:
         fcntl.flock(folder, fcntl.LOCK_EX)
         chain = load(path, level)
         yield chain
-        receipts.write(chain, path)
+        write(chain, path)
     except OSError as error:
         raise StudyError(f"{path} cannot be written: {error.strerror}") from None
     finally:

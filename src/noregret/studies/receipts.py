@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from noregret.comparison import Comparison
-from noregret.comparison.receipts import FIELDS, FORM, digest, faults, receipt, statement, write
+from noregret.comparison.receipts import FIELDS, FORM, faults
 from noregret.studies.errors import StudyError
 from noregret.terminal import printable, say
-
-__all__ = ["FIELDS", "FORM", "checked", "digest", "faults", "read", "receipt", "statement", "values", "verify", "write"]
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -32,6 +32,8 @@ import numpy as np
 
 from noregret.comparison import Change, Comparison
 from noregret.comparison.comparison import directed, headline, letter, means
+from noregret.comparison.receipts import receipt as receipt_of
+from noregret.comparison.receipts import write
 from noregret.comparison.sequences import losses_allowed
 from noregret.diagnosis import read_rewards
 from noregret.extra import MissingExtra, extra
@@ -324,7 +326,7 @@ def _save(race: Race, path: Path) -> None:
 def _write_receipt(race: Race, path: Path) -> None:
     baseline = str(race.baseline) if race.baseline else None
     try:
-        receipts.write(receipts.receipt(race.comparison, race.lines, race.result, race.seed, baseline), path)
+        write(receipt_of(race.comparison, race.lines, race.result, race.seed, baseline), path)
     except OSError as error:
         complain(f"noregret: --receipt {printable(str(path))} cannot be written: {error.strerror}")
 
